@@ -1,1 +1,34 @@
-//! x
+//! What `slotwisectl` is made of, and the typed client that it calls the doors with.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub mod connect;
+pub mod error;
+
+mod accounts;
+mod cli;
+mod commands;
+mod input;
+mod mask;
+mod money;
+mod output;
+mod paging;
+mod spool;
+mod text;
+mod time;
+
+/// Reads the command line, runs the one command in it, and says how that ended: an error is one
+/// line on standard error and an exit code (see [`error::Error::exit_code`]).
+pub async fn run() -> ExitCode {
+    match commands::run(cli::Cli::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has what they wanted: `slotwisectl ... | head`.
+        Err(error::Error::ClosedPipe) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::note(&failure.to_string());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

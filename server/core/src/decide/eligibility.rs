@@ -1,0 +1,90 @@
+//! Whether an ad may be shown here and now, whatever it is worth and whoever has seen it.
+
+use crate::index::{Entry, ZoneBlock};
+use crate::model::{Blocks, Campaign, Keywords, Size, Status};
+
+/// One question, checked and normalised.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The instant to decide for, in microseconds of Unix time.
+    pub now_us: i64,
+    /// How many ads at most; at least 1.
+    pub count: usize,
+    /// What the page or the search is about; at most [`crate::model::KEYWORDS_USED_MAX`].
+    pub keywords: Keywords,
+    /// Micros per 1,000 impressions; the zone's own floor holds as well.
+    pub floor_ecpm_micros: i64,
+    /// Only these sizes; empty: the zone's own.
+    pub sizes: Vec<Size>,
+    /// What the caller will not show; the site's own blocks hold as well.
+    pub blocks: Blocks,
+    /// Whether the visitor is known.
+    pub visitor_known: bool,
+}
+
+/// Why an ad was turned down. Of several reasons, the first in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Its campaign is switched off.
+    CampaignPaused,
+    /// Its flight has not begun.
+    FlightNotStarted,
+    /// Its flight is over.
+    FlightEnded,
+    /// It has none of the sizes that fit.
+    Size,
+    /// It is worth less than the floor.
+    BelowFloor,
+    /// The request or the site blocks its advertiser.
+    BlockedAdvertiser,
+    /// The request or the site blocks one of its categories.
+    BlockedCategory,
+    /// The request or the site blocks one of its advertiser's domains.
+    BlockedDomain,
+    /// The request has a keyword that it must not stand beside.
+    ExcludedKeyword,
+    /// Its campaign has a targeting clause, and these are not evaluated by this version.
+    Targeting,
+    /// Its campaign wants a known visitor.
+    UserRequired,
+    /// Its campaign has a budget, and these are not kept by this version.
+    BudgetUnavailable,
+}
+
+impl Query {
+    /// Why `entry` is turned down, if it is; caps come later, see [`super::Decision::admit`].
+    pub fn turns_down(
+        &self,
+        block: &ZoneBlock,
+        entry: &Entry,
+        campaign: &Campaign,
+    ) -> Option<Verdict> {
+        let site = &block.site.blocks;
+        let sizes = if self.sizes.is_empty() { &block.zone.sizes[..] } else { &self.sizes };
+        let fits = |size: Option<Size>| size.is_some_and(|size| sizes.contains(&size));
+        let floor = self.floor_ecpm_micros.max(block.zone.floor_ecpm_micros);
+        let (categories, domains) = (&campaign.categories, &campaign.advertiser_domains);
+        let tests = [
+            (campaign.status == Status::Paused, Verdict::CampaignPaused),
+            (self.now_us < campaign.flight.start_us, Verdict::FlightNotStarted),
+            (self.now_us >= campaign.flight.end_us, Verdict::FlightEnded),
+            (!sizes.is_empty() && !fits(entry.ad.size), Verdict::Size),
+            (entry.ecpm_micros < floor, Verdict::BelowFloor),
+            (
+                self.blocks.advertiser(&campaign.advertiser)
+                    || site.advertiser(&campaign.advertiser),
+                Verdict::BlockedAdvertiser,
+            ),
+            (
+                self.blocks.any_category(categories) || site.any_category(categories),
+                Verdict::BlockedCategory,
+            ),
+            (self.blocks.any_domain(domains) || site.any_domain(domains), Verdict::BlockedDomain),
+            (self.keywords.common(&entry.ad.excluded_keywords) > 0, Verdict::ExcludedKeyword),
+            (campaign.has_targeting, Verdict::Targeting),
+            (campaign.requires_user && !self.visitor_known, Verdict::UserRequired),
+            (campaign.has_budget, Verdict::BudgetUnavailable),
+        ];
+        tests.into_iter().find_map(|(applies, verdict)| applies.then_some(verdict))
+    }
+}

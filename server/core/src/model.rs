@@ -1,0 +1,19 @@
+//! The words of the catalogue and of a visitor's history, as the decision needs them: checked,
+//! normalised, and without what only people read.
+
+mod ids;
+mod keywords;
+mod objects;
+mod profile;
+
+pub use ids::{
+    AccountId, AccountSerial, AdSerial, AdUnitId, AdvertiserId, CampaignId, CampaignSerial, SiteId,
+    ZoneId, ZoneSerial,
+};
+pub use keywords::{KEYWORDS_USED_MAX, Keywords, normalise_keyword};
+pub use objects::{
+    Account, Ad, Blocks, Campaign, Cap, CapLevel, Flight, Placement, Site, Size, Status, Zone,
+};
+pub use profile::{
+    ADVERTISERS_IN_PROFILE_MAX, EXPOSURES_PER_ADVERTISER_MAX, Exposure, ListFull, Profile,
+};

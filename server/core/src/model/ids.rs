@@ -1,0 +1,115 @@
+//! Ids as types, so that an advertiser's never stands where a campaign's should.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The id as it was written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(id: &str) -> Self {
+                Self(id.into())
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:?})", stringify!($name), &*self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+macro_rules! serial {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+    };
+}
+
+id!(
+    /// One tenant: owns sites and campaigns, which meet only inside it.
+    AccountId
+);
+id!(
+    /// A site of an account.
+    SiteId
+);
+id!(
+    /// A slot on a site; unique on its site only.
+    ZoneId
+);
+id!(
+    /// `<advertiser>:<campaign>`.
+    CampaignId
+);
+id!(
+    /// An ad's own name; unique in its campaign only.
+    AdUnitId
+);
+id!(
+    /// What stands before the first colon of a campaign's id.
+    AdvertiserId
+);
+
+impl CampaignId {
+    /// Whose campaign it is.
+    pub fn advertiser(&self) -> AdvertiserId {
+        let (advertiser, _) = self.0.split_once(':').unwrap_or((&self.0, ""));
+        advertiser.into()
+    }
+}
+
+serial!(
+    /// An account's number: given once by the catalogue, never reused.
+    AccountSerial
+);
+serial!(
+    /// A zone's number: given once by the catalogue, never reused.
+    ZoneSerial
+);
+serial!(
+    /// A campaign's number: given once by the catalogue, never reused. A campaign that is made
+    /// again under an old id is another one.
+    CampaignSerial
+);
+serial!(
+    /// An ad's number: given once by the catalogue, never reused.
+    AdSerial
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advertiser_ends_at_the_first_colon() {
+        let advertiser = |id: &str| CampaignId::from(id).advertiser();
+        assert_eq!(advertiser("7:3").as_str(), "7");
+        assert_eq!(advertiser("mercedes:sclass:4").as_str(), "mercedes");
+    }
+}

@@ -1,0 +1,219 @@
+//! What one visitor of one account has been shown: a short list for each advertiser.
+
+use super::{AdSerial, AdvertiserId, CampaignSerial, ZoneSerial};
+
+/// Exposures kept for each advertiser. No cap may be larger, so a full list of exposures that
+/// still count has reached every cap that could be asked of it.
+pub const EXPOSURES_PER_ADVERTISER_MAX: usize = 200;
+
+/// Advertisers with a list in one profile: with the bound above, 51,200 exposures of 40 bytes,
+/// 2 MiB for the busiest visitor there can be.
+pub const ADVERTISERS_IN_PROFILE_MAX: usize = 256;
+
+/// One showing that a cap may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposure {
+    /// When, in microseconds of Unix time.
+    pub at_us: i64,
+    /// For how long some cap counts it. Until then it is never evicted.
+    pub life_us: i64,
+    /// The decision that showed it. With the ad it names one showing, so that the same one
+    /// recorded twice is recognised.
+    pub decision: u64,
+    /// Where it was shown.
+    pub zone: ZoneSerial,
+    /// The ad's campaign.
+    pub campaign: CampaignSerial,
+    /// The ad.
+    pub ad: AdSerial,
+}
+
+impl Exposure {
+    /// How old it is at `now_us`. A clock that stepped back makes no exposure disappear.
+    fn age_us(&self, now_us: i64) -> i64 {
+        now_us.saturating_sub(self.at_us)
+    }
+
+    fn is_live(&self, now_us: i64) -> bool {
+        self.age_us(now_us) < self.life_us
+    }
+}
+
+/// The advertiser's list (or the profile) is full of exposures that still count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListFull;
+
+/// One visitor's capped lists, newest exposure last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    lists: Vec<(AdvertiserId, Vec<Exposure>)>,
+    /// Recorded since [`Profile::take_fresh`]: what the store has still to be told.
+    fresh: Vec<(AdvertiserId, Exposure)>,
+}
+
+impl Profile {
+    /// What the visitor was shown of `advertiser`, oldest first.
+    pub fn list(&self, advertiser: &AdvertiserId) -> &[Exposure] {
+        let found = self.lists.iter().find(|(of, _)| of == advertiser);
+        found.map_or(&[], |(_, list)| list)
+    }
+
+    /// Every list with its advertiser.
+    pub fn lists(&self) -> impl Iterator<Item = (&AdvertiserId, &[Exposure])> {
+        self.lists.iter().map(|(advertiser, list)| (advertiser, list.as_slice()))
+    }
+
+    /// Exposures of `advertiser` younger than `window_us` that `counts` names.
+    pub fn count(
+        &self,
+        advertiser: &AdvertiserId,
+        window_us: i64,
+        now_us: i64,
+        counts: impl Fn(&Exposure) -> bool,
+    ) -> usize {
+        let within = |seen: &&Exposure| seen.age_us(now_us) < window_us && counts(seen);
+        self.list(advertiser).iter().filter(within).count()
+    }
+
+    /// Whether one more exposure of `advertiser` can be recorded.
+    pub fn has_room(&self, advertiser: &AdvertiserId, now_us: i64) -> bool {
+        let dead = |list: &[Exposure]| list.iter().any(|seen| !seen.is_live(now_us));
+        match self.lists.iter().find(|(of, _)| of == advertiser) {
+            Some((_, list)) => list.len() < EXPOSURES_PER_ADVERTISER_MAX || dead(list),
+            None => {
+                self.lists.len() < ADVERTISERS_IN_PROFILE_MAX
+                    || self.lists.iter().any(|(_, list)| !list.iter().any(|s| s.is_live(now_us)))
+            }
+        }
+    }
+
+    /// Adds `exposure`; one that is there already is not added again. Where room is needed, what
+    /// no cap counts any more goes first.
+    ///
+    /// # Errors
+    /// [`ListFull`] when all that is there still counts: nothing is evicted inside its window.
+    pub fn record(
+        &mut self,
+        advertiser: &AdvertiserId,
+        exposure: Exposure,
+        now_us: i64,
+    ) -> Result<(), ListFull> {
+        if !self.has_room(advertiser, now_us) {
+            return Err(ListFull);
+        }
+        let position = match self.lists.iter().position(|(of, _)| of == advertiser) {
+            Some(position) => position,
+            None => {
+                if self.lists.len() >= ADVERTISERS_IN_PROFILE_MAX {
+                    self.lists.retain(|(_, list)| list.iter().any(|seen| seen.is_live(now_us)));
+                }
+                self.lists.push((advertiser.clone(), Vec::new()));
+                self.lists.len() - 1
+            }
+        };
+        let list = &mut self.lists[position].1;
+        let same = |seen: &Exposure| (seen.decision, seen.ad) == (exposure.decision, exposure.ad);
+        if list.iter().any(same) {
+            return Ok(());
+        }
+        if list.len() >= EXPOSURES_PER_ADVERTISER_MAX {
+            list.retain(|seen| seen.is_live(now_us));
+        }
+        list.push(exposure);
+        self.fresh.push((advertiser.clone(), exposure));
+        Ok(())
+    }
+
+    /// What was recorded since the last call.
+    pub fn take_fresh(&mut self) -> Vec<(AdvertiserId, Exposure)> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// Drops what is older than `history_us`, for which no cap may ask; returns whether anything
+    /// is left.
+    pub fn expire(&mut self, history_us: i64, now_us: i64) -> bool {
+        for (_, list) in &mut self.lists {
+            list.retain(|seen| seen.age_us(now_us) < history_us);
+        }
+        self.lists.retain(|(_, list)| !list.is_empty());
+        !self.lists.is_empty()
+    }
+
+    /// Forgets what happened after `now_us`: the profile as it stood then.
+    pub fn rewind(&mut self, now_us: i64) {
+        for (_, list) in &mut self.lists {
+            list.retain(|seen| seen.at_us <= now_us);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_US: i64 = 3_600_000_000;
+
+    fn exposure(at_us: i64, decision: u64) -> Exposure {
+        Exposure {
+            at_us,
+            life_us: HOUR_US,
+            decision,
+            zone: ZoneSerial(1),
+            campaign: CampaignSerial(1),
+            ad: AdSerial(1),
+        }
+    }
+
+    #[test]
+    fn nothing_is_evicted_inside_its_window() {
+        let (mut profile, x) = (Profile::default(), AdvertiserId::from("x"));
+        for showing in 0..200_u64 {
+            profile.record(&x, exposure(i64::try_from(showing).unwrap(), showing), 200).unwrap();
+        }
+        assert_eq!(profile.record(&x, exposure(200, 200), 200), Err(ListFull));
+        // The first has just ended its hour: it makes room for one, and for one only.
+        assert_eq!(profile.record(&x, exposure(HOUR_US, 201), HOUR_US), Ok(()));
+        assert_eq!(profile.record(&x, exposure(HOUR_US, 202), HOUR_US), Err(ListFull));
+        assert_eq!(profile.list(&x).len(), 200);
+    }
+
+    #[test]
+    fn one_advertisers_flood_leaves_the_others_alone() {
+        let (mut profile, x, y) = (Profile::default(), "x".into(), "y".into());
+        profile.record(&y, exposure(0, 1), 0).unwrap();
+        for showing in 0..1_000 {
+            let _ = profile.record(&x, exposure(1, showing), 1);
+        }
+        assert_eq!(profile.list(&y).len(), 1);
+    }
+
+    #[test]
+    fn the_same_showing_is_recorded_once() {
+        let (mut profile, x) = (Profile::default(), "x".into());
+        profile.record(&x, exposure(0, 1), 0).unwrap();
+        profile.record(&x, exposure(0, 1), 0).unwrap();
+        assert_eq!(profile.list(&x).len(), 1);
+    }
+
+    #[test]
+    fn a_full_profile_takes_a_new_advertiser_once_another_is_over() {
+        let mut profile = Profile::default();
+        for n in 0..ADVERTISERS_IN_PROFILE_MAX {
+            let name = AdvertiserId::from(n.to_string().as_str());
+            profile.record(&name, exposure(0, n as u64), 0).unwrap();
+        }
+        let late = AdvertiserId::from("late");
+        assert_eq!(profile.record(&late, exposure(1, 999), 1), Err(ListFull));
+        assert_eq!(profile.record(&late, exposure(HOUR_US, 999), HOUR_US), Ok(()));
+        assert_eq!(profile.lists().count(), 1, "what was over has gone");
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_loses_no_exposure() {
+        let (mut profile, x) = (Profile::default(), "x".into());
+        profile.record(&x, exposure(1_000, 1), 1_000).unwrap();
+        assert_eq!(profile.count(&x, HOUR_US, 0, |_| true), 1);
+        profile.rewind(0);
+        assert_eq!(profile.count(&x, HOUR_US, 0, |_| true), 0, "but a replay of the past does");
+    }
+}

@@ -1,0 +1,132 @@
+//! Every bound of the service, each with its reason. Over one of the first group a request is
+//! refused with INVALID_ARGUMENT, the field and the limit; the others bound what we do ourselves.
+
+use std::time::Duration;
+
+// ---- What a caller may ask -------------------------------------------------------------------
+
+/// Ads in one answer. More do not fit a page; it also bounds a decision's work under the lock.
+pub const COUNT_MAX: u32 = 100;
+/// Distinct keywords of a request that are used; see [`slotwise_core::model::KEYWORDS_USED_MAX`].
+pub const KEYWORDS_USED_MAX: usize = slotwise_core::model::KEYWORDS_USED_MAX;
+/// A longer keyword is a sentence, which no ad matches: ignored, and counted.
+pub const KEYWORD_BYTES_MAX: usize = 64;
+/// Requests in one batch, and in flight on one stream below: what a caller gathers in a few ms.
+pub const BATCH_REQUESTS_MAX: usize = 1_000;
+/// Ads that one batch may ask for in all: some 3 MiB of answer with facts, below the 4 MiB that
+/// stock gRPC clients take by default.
+pub const BATCH_ADS_MAX: usize = 10_000;
+/// Answers of one stream that are ready and not yet taken: a slow reader holds no more than this.
+pub const STREAM_IN_FLIGHT_MAX: usize = 1_024;
+/// Bytes of an id: fits every id scheme we know and keeps keys and log lines short.
+pub const ID_BYTES_MAX: usize = 128;
+/// Bytes of one message on a decision door: a batch of 1,000 requests of 1,000 bytes.
+pub const DECISION_MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Blocked advertisers, categories or domains in one request or site. OpenRTB block lists of
+/// large exchanges hold some hundred entries.
+pub const BLOCKED_MAX: usize = 1_000;
+/// Sizes in one request or zone: there are some thirty in common use.
+pub const SIZES_MAX: usize = 64;
+/// Longest deadline that a caller may ask for: past a minute nobody waits for an ad.
+pub const TIMEOUT_MS_MAX: u32 = 60_000;
+
+// ---- What the catalogue takes ----------------------------------------------------------------
+
+/// Ads in one zone: what the index is built to answer from.
+pub const ADS_IN_ZONE_MAX: usize = 1_000_000;
+/// Zones of one ad. More are better said by a campaign that holds several ads.
+pub const ZONES_OF_AD_MAX: usize = 10_000;
+/// Bytes of an ad's markup.
+pub const MARKUP_BYTES_MAX: usize = 32 << 10;
+/// Bytes of a landing URL: what every browser and proxy passes on.
+pub const LANDING_URL_BYTES_MAX: usize = 2_048;
+/// Caps on one campaign: three levels, and a few windows each.
+pub const CAPS_MAX: usize = 8;
+/// Exposures that a cap may count; see the profile's own bound, which it must not exceed.
+pub const CAP_IMPRESSIONS_MAX: usize = slotwise_core::model::EXPOSURES_PER_ADVERTISER_MAX;
+/// Values of one targeting clause, and segments of one campaign.
+pub const TARGETING_VALUES_MAX: usize = 256;
+/// Keywords, or excluded keywords, of one ad.
+pub const AD_KEYWORDS_MAX: usize = 1_000;
+/// Categories, domains or labels of one campaign.
+pub const CAMPAIGN_VALUES_MAX: usize = 256;
+/// Bytes of a name that only people read.
+pub const DISPLAY_NAME_BYTES_MAX: usize = 256;
+/// Micros of a price or eCPM: a million units of currency per thousand. In nanos an impression
+/// it is below 2^40, so that sums of a billion impressions fit an i64 with room.
+pub const PRICE_MICROS_MAX: i64 = 1_000_000_000_000;
+/// Micros of a budget: nine billion units of currency, the most whose nanos fit an i64.
+pub const BUDGET_MICROS_MAX: i64 = 9_000_000_000_000_000;
+const _: () = assert!(BUDGET_MICROS_MAX <= i64::MAX / 1_000);
+/// Pixels of a width or height.
+pub const SIZE_PIXELS_MAX: u32 = 32_768;
+
+/// Objects in one page of a list.
+pub const PAGE_SIZE_MAX: u32 = 1_000;
+/// Objects in one page where the caller does not say.
+pub const PAGE_SIZE_DEFAULT: u32 = 100;
+/// Records of one import. It is checked as a whole before anything is written, so it is held in
+/// memory: at the bytes of a usual ad, some 2 GB.
+pub const IMPORT_RECORDS_MAX: usize = 5_000_000;
+/// Bytes of the records of one import.
+pub const IMPORT_BYTES_MAX: usize = 2 << 30;
+/// Problems of a refused import that are told one by one; all are counted.
+pub const IMPORT_PROBLEMS_MAX: usize = 100;
+/// Bytes of one message on the admin door: an ad in 10,000 zones with ids of full length.
+pub const ADMIN_MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Times that a change is tried again when another one came between its check and its write.
+pub const COMMIT_ATTEMPTS_MAX: usize = 8;
+/// Longest wait for the nodes that SetCampaignStatus takes.
+pub const STATUS_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Wait for the nodes where SetCampaignStatus does not say: the deadline that operators are
+/// promised.
+pub const STATUS_WAIT_DEFAULT: Duration = Duration::from_secs(1);
+
+// ---- What we keep ----------------------------------------------------------------------------
+
+/// Rows of the audit log: some years of an ad team's work, some 1 GB at 1 KiB a row.
+pub const AUDIT_ROWS_MAX: u64 = 1_000_000;
+/// Ended serials are kept this long: the longest life of a token (a conversion, 30 days after
+/// the click's token, which may be 24 h younger than the impression's), and a day of grace.
+pub const SERIAL_AFTERLIFE: Duration = Duration::from_secs(32 * 86_400);
+/// Exposures older than this are dropped: the longest window that a cap may have.
+pub const HISTORY: Duration = Duration::from_secs(30 * 86_400);
+/// Visitors with a profile on the embedded store. Above it, new visitors are shown no capped ad
+/// rather than one too many. At the usual three exposures some 3 GB.
+pub const VISITORS_MAX: usize = 10_000_000;
+/// A profile's exposures reach the disk within this.
+pub const PROFILE_FLUSH_INTERVAL: Duration = Duration::from_millis(200);
+/// Exposures that wait for the disk. Five seconds of the mission's load; beyond it, capped ads
+/// are withheld until the disk has caught up.
+pub const PROFILE_PENDING_MAX: usize = 350_000;
+/// Bytes of exposures on disk, beyond twice the profiles themselves, that start a compaction.
+pub const PROFILE_JOURNAL_BYTES_MIN: u64 = 64 << 20;
+/// How often profiles that nothing asks for any more are dropped from memory.
+pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+// ---- How long we wait, and how much at once --------------------------------------------------
+
+/// The store's head is asked for this often, whatever the feed says: push is only a hint.
+pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
+/// Rows of changes that are read at once; beyond it a reload is cheaper.
+pub const DELTA_ROWS_MAX: usize = 200_000;
+/// A profile read may take this long where the caller sets no deadline.
+pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
+/// Open connections on one door: two file descriptors each, below the usual limit of 65,536.
+pub const CONNECTIONS_MAX: usize = 10_000;
+/// Accepted connections on their way to the core that will serve them.
+pub const ACCEPT_QUEUE_MAX: usize = 1_024;
+/// Calls in flight on one connection of a decision door; further ones wait at the caller.
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 1_024;
+/// Bytes of a call's headers.
+pub const HEADER_BYTES_MAX: u32 = 16 << 10;
+/// A quiet connection is asked for a sign of life this often, and closed when none comes.
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long that sign may take.
+pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// After the last call in flight is answered, a draining server waits this long for peers that
+/// say nothing, and then closes.
+pub const DRAIN_QUIET: Duration = Duration::from_millis(300);
+const _: () = assert!(DRAIN_QUIET.as_millis() < 10_000, "inside the default hard deadline");
+/// SQLite waits this long for another writer of the same file.
+pub const SQLITE_BUSY: Duration = Duration::from_secs(5);

@@ -1,0 +1,3 @@
+//! The implementations of the ports. Only `app` names them.
+
+pub mod embedded;

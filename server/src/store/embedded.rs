@@ -1,0 +1,12 @@
+//! The default store: SQLite files in the data directory, nothing to install and nothing to run.
+
+mod audit;
+mod catalog;
+mod commit;
+mod database;
+mod exposures;
+mod keys;
+mod profiles;
+
+pub use catalog::EmbeddedCatalog;
+pub use profiles::EmbeddedProfiles;

@@ -1,0 +1,286 @@
+//! Profiles in this process, with a journal on disk: the exposures of the last moments in
+//! batches, folded into whole profiles now and then.
+//!
+//! Memory is the truth while the process lives. A thread of its own writes what is new every
+//! [`PROFILE_FLUSH_INTERVAL`]; a start reads everything back. An exposure is known by its
+//! decision and ad, so one that is both in a profile and in the journal counts once.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use rusqlite::params;
+use slotwise_core::model::Profile;
+use tokio::sync::oneshot;
+
+use super::database::{Database, failed};
+use super::exposures::{Shown, decode, encode, new_batch};
+use crate::limits::{
+    HISTORY, PROFILE_FLUSH_INTERVAL, PROFILE_JOURNAL_BYTES_MIN, PROFILE_PENDING_MAX,
+    PROFILE_SWEEP_INTERVAL, VISITORS_MAX,
+};
+use crate::ports::{Admit, Clock, ProfileStore, StoreError, VisitorKey};
+
+/// Shards of the map: so many that folding one of them into bytes, under its lock, stays below a
+/// millisecond at a million visitors.
+const SHARDS: usize = 1_024;
+/// Bytes of one part of the folded profiles.
+const PART_BYTES: usize = 4 << 20;
+
+const MIGRATIONS: [&str; 1] = ["
+    CREATE TABLE journal (batch INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE TABLE profiles (part INTEGER PRIMARY KEY, body BLOB NOT NULL);
+"];
+
+/// The profiles of one node.
+pub struct EmbeddedProfiles {
+    state: Arc<State>,
+    requests: mpsc::SyncSender<oneshot::Sender<Result<(), StoreError>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct State {
+    visitors: DashMap<VisitorKey, Profile>,
+    visitors_len: AtomicUsize,
+    pending: Mutex<Vec<Shown>>,
+    stopping: AtomicBool,
+    clock: Arc<dyn Clock>,
+}
+
+impl EmbeddedProfiles {
+    /// Opens or makes `profiles.sqlite` in `dir`, reads every profile, and starts the writer.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or read.
+    pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let database = Database::open(&dir.join("profiles.sqlite"), &MIGRATIONS)?;
+        let state = Arc::new(State {
+            visitors: DashMap::with_shard_amount(SHARDS),
+            visitors_len: AtomicUsize::new(0),
+            pending: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            clock,
+        });
+        let mut journal =
+            Journal { database, state: Arc::clone(&state), bytes: 0, folded_bytes: 0 };
+        journal.read_back()?;
+        // One waiting flush is enough: whoever comes later waits for the same disk.
+        let (requests, waiting) = mpsc::sync_channel(64);
+        let writer = std::thread::Builder::new()
+            .name("profiles".to_owned())
+            .spawn(move || journal.run(&waiting))
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        Ok(Self { state, requests, writer: Mutex::new(Some(writer)) })
+    }
+}
+
+impl Drop for EmbeddedProfiles {
+    fn drop(&mut self) {
+        self.state.stopping.store(true, Ordering::Release);
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            writer.thread().unpark();
+            // It panics only where a bug does; the stop goes on.
+            let _ = writer.join();
+        }
+    }
+}
+
+#[async_trait]
+impl ProfileStore for EmbeddedProfiles {
+    async fn admit(
+        &self,
+        visitor: VisitorKey,
+        _now_us: i64,
+        _wait: Duration,
+        admit: Admit<'_>,
+    ) -> Result<(), StoreError> {
+        let state = &self.state;
+        if state.pending().len() >= PROFILE_PENDING_MAX {
+            return Err(StoreError::Full("the disk is too slow for the exposures"));
+        }
+        let fresh = match state.visitors.entry(visitor) {
+            Entry::Occupied(mut known) => {
+                let profile = known.get_mut();
+                admit(profile);
+                profile.take_fresh()
+            }
+            Entry::Vacant(unknown) => {
+                if state.visitors_len.load(Ordering::Relaxed) >= VISITORS_MAX {
+                    return Err(StoreError::Full("there are too many visitors"));
+                }
+                let mut profile = Profile::default();
+                admit(&mut profile);
+                let fresh = profile.take_fresh();
+                if !fresh.is_empty() {
+                    unknown.insert(profile);
+                    state.visitors_len.fetch_add(1, Ordering::Relaxed);
+                }
+                fresh
+            }
+        };
+        if !fresh.is_empty() {
+            let shown = fresh.into_iter().map(|(advertiser, shown)| (visitor, advertiser, shown));
+            state.pending().extend(shown);
+        }
+        Ok(())
+    }
+
+    async fn read(&self, visitor: VisitorKey, _wait: Duration) -> Result<Profile, StoreError> {
+        Ok(self.state.visitors.get(&visitor).map(|known| known.clone()).unwrap_or_default())
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        let gone = || StoreError::Unavailable("the profiles' writer has stopped".to_owned());
+        let (done, written) = oneshot::channel();
+        self.requests.try_send(done).map_err(|_| gone())?;
+        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            writer.thread().unpark();
+        }
+        written.await.map_err(|_| gone())?
+    }
+}
+
+impl State {
+    fn pending(&self) -> std::sync::MutexGuard<'_, Vec<Shown>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Journal {
+    database: Database,
+    state: Arc<State>,
+    bytes: u64,
+    folded_bytes: u64,
+}
+
+impl Journal {
+    fn run(mut self, waiting: &mpsc::Receiver<oneshot::Sender<Result<(), StoreError>>>) {
+        let mut swept = Instant::now();
+        loop {
+            let stopping = self.state.stopping.load(Ordering::Acquire);
+            let asked: Vec<_> = waiting.try_iter().collect();
+            let result = self.write_pending();
+            if let Err(error) = &result {
+                tracing::error!(%error, "exposures are not on disk; trying again");
+            }
+            for done in asked {
+                let _ = done.send(result.clone());
+            }
+            if stopping {
+                return;
+            }
+            if swept.elapsed() >= PROFILE_SWEEP_INTERVAL {
+                self.sweep();
+                swept = Instant::now();
+            }
+            let many = PROFILE_JOURNAL_BYTES_MIN.max(2 * self.folded_bytes);
+            if self.bytes > many
+                && let Err(error) = self.fold()
+            {
+                tracing::error!(%error, "profiles could not be folded; the journal grows");
+            }
+            std::thread::park_timeout(PROFILE_FLUSH_INTERVAL);
+        }
+    }
+
+    fn write_pending(&mut self) -> Result<(), StoreError> {
+        let batch = std::mem::take(&mut *self.state.pending());
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut body = new_batch();
+        for (visitor, advertiser, shown) in &batch {
+            encode(&mut body, *visitor, advertiser, shown);
+        }
+        let written = self.database.write_blocking(|writer| {
+            writer.execute("INSERT INTO journal (body) VALUES (?1)", params![body]).map_err(failed)
+        });
+        match written {
+            Ok(_) => self.bytes += body.len() as u64,
+            Err(error) => {
+                // Kept for the next try, in front of what came meanwhile.
+                self.state.pending().splice(0..0, batch);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every profile whole and forgets the journal so far. What is shown meanwhile may be
+    /// in both.
+    fn fold(&mut self) -> Result<(), StoreError> {
+        let state = Arc::clone(&self.state);
+        let folded = self.database.write_blocking(|writer| {
+            let tx = writer.transaction().map_err(failed)?;
+            let last: i64 = tx
+                .query_row("SELECT coalesce(max(batch), 0) FROM journal", [], |row| row.get(0))
+                .map_err(failed)?;
+            tx.execute("DELETE FROM profiles", []).map_err(failed)?;
+            let insert = |body: &[u8]| {
+                tx.execute("INSERT INTO profiles (body) VALUES (?1)", params![body])
+                    .map(|_| body.len() as u64)
+                    .map_err(failed)
+            };
+            let (mut part, mut bytes) = (new_batch(), 0);
+            for visitor in &state.visitors {
+                for (advertiser, list) in visitor.lists() {
+                    list.iter().for_each(|shown| {
+                        encode(&mut part, *visitor.key(), advertiser, shown);
+                    });
+                }
+                if part.len() >= PART_BYTES {
+                    bytes += insert(&std::mem::replace(&mut part, new_batch()))?;
+                }
+            }
+            bytes += insert(&part)?;
+            tx.execute("DELETE FROM journal WHERE batch <= ?1", params![last]).map_err(failed)?;
+            tx.commit().map_err(failed)?;
+            Ok(bytes)
+        })?;
+        (self.folded_bytes, self.bytes) = (folded, 0);
+        Ok(())
+    }
+
+    fn read_back(&mut self) -> Result<(), StoreError> {
+        let now_us = self.state.clock.now_us();
+        let state = Arc::clone(&self.state);
+        let mut sizes = [0_u64; 2];
+        self.database.write_blocking(|writer| {
+            let tables = ["SELECT body FROM profiles", "SELECT body FROM journal ORDER BY batch"];
+            for (table, size) in tables.into_iter().zip(&mut sizes) {
+                let mut statement = writer.prepare(table).map_err(failed)?;
+                let mut rows = statement.query([]).map_err(failed)?;
+                while let Some(row) = rows.next().map_err(failed)? {
+                    let body = row.get_ref(0).and_then(|body| Ok(body.as_blob()?));
+                    let body = body.map_err(failed)?;
+                    *size += body.len() as u64;
+                    let batch = decode(body).map_err(|e| StoreError::Unavailable(e.to_owned()))?;
+                    for (visitor, advertiser, shown) in batch {
+                        let mut profile = state.visitors.entry(visitor).or_default();
+                        // A list that is full of what still counts is as capped as it can be.
+                        let _ = profile.record(&advertiser, shown, now_us);
+                        profile.take_fresh();
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        [self.folded_bytes, self.bytes] = sizes;
+        self.sweep();
+        Ok(())
+    }
+
+    fn sweep(&self) {
+        let now_us = self.state.clock.now_us();
+        let history_us = i64::try_from(HISTORY.as_micros()).unwrap_or(i64::MAX);
+        let visitors = &self.state.visitors;
+        visitors.retain(|_, profile| profile.expire(history_us, now_us));
+        self.state.visitors_len.store(visitors.len(), Ordering::Relaxed);
+    }
+}
