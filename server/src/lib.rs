@@ -1,5 +1,16 @@
-//! The Slotwise server: doors, stores, and what lies between them.
+//! The Slotwise server: doors, stores, and what lies between them. See ARCHITECTURE.md for the
+//! map.
 
+pub mod app;
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod doors;
+pub mod inflight;
 pub mod limits;
 pub mod ports;
+pub mod refresh;
 pub mod store;
+pub mod telemetry;
+pub mod testing;
+pub mod time;

@@ -11,13 +11,11 @@ pub const COUNT_MAX: u32 = 100;
 pub const KEYWORDS_USED_MAX: usize = slotwise_core::model::KEYWORDS_USED_MAX;
 /// A longer keyword is a sentence, which no ad matches: ignored, and counted.
 pub const KEYWORD_BYTES_MAX: usize = 64;
-/// Requests in one batch, and in flight on one stream below: what a caller gathers in a few ms.
+/// Requests in one batch: what a caller gathers in a few ms.
 pub const BATCH_REQUESTS_MAX: usize = 1_000;
 /// Ads that one batch may ask for in all: some 3 MiB of answer with facts, below the 4 MiB that
 /// stock gRPC clients take by default.
 pub const BATCH_ADS_MAX: usize = 10_000;
-/// Answers of one stream that are ready and not yet taken: a slow reader holds no more than this.
-pub const STREAM_IN_FLIGHT_MAX: usize = 1_024;
 /// Bytes of an id: fits every id scheme we know and keeps keys and log lines short.
 pub const ID_BYTES_MAX: usize = 128;
 /// Bytes of one message on a decision door: a batch of 1,000 requests of 1,000 bytes.
@@ -130,3 +128,7 @@ pub const DRAIN_QUIET: Duration = Duration::from_millis(300);
 const _: () = assert!(DRAIN_QUIET.as_millis() < 10_000, "inside the default hard deadline");
 /// SQLite waits this long for another writer of the same file.
 pub const SQLITE_BUSY: Duration = Duration::from_secs(5);
+/// An answer that its caller has not taken so long after the catalogue changed is called off:
+/// some round trips for a healthy peer, and well inside the kill switch's second.
+pub const ANSWER_PATIENCE: Duration = Duration::from_millis(300);
+const _: () = assert!(ANSWER_PATIENCE.as_millis() < STATUS_WAIT_DEFAULT.as_millis());

@@ -1,1 +1,7 @@
-fn main() {}
+//! `slotwise`: the server.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    slotwise_server::cli::run()
+}

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use slotwise_core::index::Key;
 use slotwise_core::model::Status;
 use slotwise_proto::v1::{CatalogChange, ChangeRecord};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::StoreError;
 
@@ -134,8 +134,10 @@ pub trait CatalogStore: Send + Sync {
     /// [`StoreError::Unavailable`]; so for every call below, beside what each names.
     async fn head(&self) -> Result<Head, StoreError>;
 
-    /// Every object at one version, in parts, in no order.
-    async fn load(&self, part: &mut (dyn FnMut(Vec<Row>) + Send)) -> Result<Head, StoreError>;
+    /// Sends every object at one version into `parts`: accounts, sites, zones, campaigns, ads,
+    /// each in order of its ids. Waits where the receiver is slower; ends early, with an error,
+    /// when it is gone.
+    async fn load(&self, parts: mpsc::Sender<Vec<Row>>) -> Result<Head, StoreError>;
 
     /// What changed after `version`.
     ///

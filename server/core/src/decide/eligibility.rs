@@ -20,6 +20,8 @@ pub struct Query {
     pub blocks: Blocks,
     /// Whether the visitor is known.
     pub visitor_known: bool,
+    /// Whether budgets are left out, as in a replay at another instant.
+    pub without_budgets: bool,
 }
 
 /// Why an ad was turned down. Of several reasons, the first in this order.
@@ -83,7 +85,7 @@ impl Query {
             (self.keywords.common(&entry.ad.excluded_keywords) > 0, Verdict::ExcludedKeyword),
             (campaign.has_targeting, Verdict::Targeting),
             (campaign.requires_user && !self.visitor_known, Verdict::UserRequired),
-            (campaign.has_budget, Verdict::BudgetUnavailable),
+            (campaign.has_budget && !self.without_budgets, Verdict::BudgetUnavailable),
         ];
         tests.into_iter().find_map(|(applies, verdict)| applies.then_some(verdict))
     }

@@ -1,7 +1,6 @@
 //! The audit log: who changed what, when, from what to what.
 
 use prost::Message;
-use prost_types::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use slotwise_proto::v1::{CatalogChange, CatalogRecord, ChangeRecord};
 
@@ -9,6 +8,7 @@ use super::commit::execute;
 use super::database::failed;
 use crate::limits::AUDIT_ROWS_MAX;
 use crate::ports::{AuditPage, AuditQuery, Commit, StoreError};
+use crate::time::timestamp;
 
 const LINE: &str =
     "SELECT version, at_us, kind, id, summary, actor, before, after, line FROM audit ";
@@ -135,9 +135,4 @@ fn record_from(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<Ca
     decoded.map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Blob, error.into())
     })
-}
-
-fn timestamp(at_us: i64) -> Timestamp {
-    let nanos = i32::try_from(at_us.rem_euclid(1_000_000) * 1_000).unwrap_or(0);
-    Timestamp { seconds: at_us.div_euclid(1_000_000), nanos }
 }

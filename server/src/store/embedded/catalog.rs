@@ -75,31 +75,26 @@ impl CatalogStore for EmbeddedCatalog {
         self.database.read(|reader| head(reader)).await
     }
 
-    async fn load(&self, part: &mut (dyn FnMut(Vec<Row>) + Send)) -> Result<Head, StoreError> {
-        let (sender, mut parts) = mpsc::channel(2);
-        let reading = self.database.read(move |reader| {
-            let tx = reader.transaction().map_err(failed)?;
-            let at = head(&tx)?;
-            let mut statement = tx.prepare(ROW).map_err(failed)?;
-            let mut rows = statement.query([]).map_err(failed)?;
-            let mut filled = Vec::with_capacity(LOAD_PART_ROWS);
-            while let Some(row) = rows.next().map_err(failed)? {
-                filled.push(row_from(row).map_err(failed)?);
-                if filled.len() == LOAD_PART_ROWS {
-                    let full = std::mem::replace(&mut filled, Vec::with_capacity(LOAD_PART_ROWS));
-                    // The receiver is gone only when the load was given up.
-                    sender.blocking_send(full).map_err(|_| given_up())?;
+    async fn load(&self, parts: mpsc::Sender<Vec<Row>>) -> Result<Head, StoreError> {
+        self.database
+            .read(move |reader| {
+                let tx = reader.transaction().map_err(failed)?;
+                let at = head(&tx)?;
+                let sql = format!("{ROW} ORDER BY o.kind, o.parent, o.id");
+                let mut statement = tx.prepare(&sql).map_err(failed)?;
+                let mut rows = statement.query([]).map_err(failed)?;
+                let mut part = Vec::with_capacity(LOAD_PART_ROWS);
+                while let Some(row) = rows.next().map_err(failed)? {
+                    part.push(row_from(row).map_err(failed)?);
+                    if part.len() == LOAD_PART_ROWS {
+                        let next = Vec::with_capacity(LOAD_PART_ROWS);
+                        send(&parts, std::mem::replace(&mut part, next))?;
+                    }
                 }
-            }
-            sender.blocking_send(filled).map_err(|_| given_up())?;
-            Ok(at)
-        });
-        let taking = async {
-            while let Some(rows) = parts.recv().await {
-                part(rows);
-            }
-        };
-        tokio::join!(reading, taking).0
+                send(&parts, part)?;
+                Ok(at)
+            })
+            .await
     }
 
     async fn delta(&self, version: u64) -> Result<Delta, StoreError> {
@@ -288,6 +283,7 @@ fn prefix_end(prefix: &str) -> Option<String> {
     None
 }
 
-fn given_up() -> StoreError {
-    StoreError::Unavailable("the load was given up".to_owned())
+fn send(parts: &mpsc::Sender<Vec<Row>>, part: Vec<Row>) -> Result<(), StoreError> {
+    let given_up = |_| StoreError::Unavailable("the load was given up".to_owned());
+    parts.blocking_send(part).map_err(given_up)
 }

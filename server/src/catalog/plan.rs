@@ -1,0 +1,307 @@
+//! From what somebody wants the catalogue to hold to one commit: every object is checked in
+//! itself and against all that it names, as it will be afterwards.
+
+use std::collections::{HashMap, HashSet};
+
+use slotwise_core::index::{Index, Key};
+use slotwise_core::model::Status;
+use slotwise_proto::v1::catalog_record::Record;
+use slotwise_proto::v1::{Ad, CatalogChange};
+use tokio::sync::mpsc;
+
+use super::change::{name_of, stored};
+use super::check::check;
+use super::object::{Object, body_of, encode, id_field_of, key_of, owner_of, status_from};
+use super::problem::Problem;
+use crate::ports::{AuditRow, CatalogStore, Commit, ListQuery, Put, Row, StoreError};
+
+mod references;
+
+/// What else is meant than the records themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Intent {
+    /// What the records do not name goes.
+    pub(super) replace: bool,
+    /// More than half of the ads may go.
+    pub(super) force: bool,
+    /// Campaigns get the status of their record, also where they are there already.
+    pub(super) sets_status: bool,
+    /// Each object gets an audit line of its own.
+    pub(super) lists_objects: bool,
+}
+
+/// A problem with the record of that number, from 1.
+pub(super) struct Numbered {
+    pub(super) record_number: u32,
+    pub(super) problem: Problem,
+}
+
+/// Why there is no plan.
+pub(super) enum PlanError {
+    /// What is wrong, in order of the records.
+    Problems(Vec<Numbered>),
+    /// The catalogue changed while it was read: plan again.
+    Moved,
+    /// The store did not answer.
+    Store(StoreError),
+}
+
+impl From<StoreError> for PlanError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// One change, ready to commit.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// The head that it was checked against.
+    pub(super) base_version: u64,
+    /// New objects.
+    pub(super) added: usize,
+    /// Objects that were there and are different.
+    pub(super) changed: usize,
+    puts: Vec<Put>,
+    /// Objects that go.
+    pub(super) deletes: Vec<Key>,
+    forced: bool,
+    lines: Vec<AuditRow>,
+}
+
+impl Plan {
+    /// Whether it changes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.puts.is_empty() && self.deletes.is_empty()
+    }
+
+    /// Puts the line of the change itself in front; without lines for the objects it takes over
+    /// the only object's before and after.
+    pub(super) fn head_line(&mut self, kind: &str, id: &str, summary: &str, actor: &str) {
+        let change = CatalogChange {
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+            summary: summary.to_owned(),
+            ..CatalogChange::default()
+        };
+        let line = AuditRow { change, before: None, after: None };
+        match self.lines.first_mut() {
+            Some(only) if kind != "import" => only.change = line.change,
+            _ => self.lines.insert(0, line),
+        }
+        for line in &mut self.lines {
+            line.change.actor = actor.to_owned();
+        }
+    }
+
+    /// The commit.
+    pub(super) fn into_commit(self, at_us: i64) -> Commit {
+        Commit {
+            base_version: self.base_version,
+            at_us,
+            puts: self.puts,
+            statuses: Vec::new(),
+            deletes: self.deletes,
+            forced: self.forced,
+            audit: self.lines,
+        }
+    }
+}
+
+/// What is stored of all that the records are or name.
+struct Stored {
+    version: u64,
+    rows: HashMap<Key, (Row, Record)>,
+    /// Every key of the catalogue; only where all of it is to be replaced.
+    all: Vec<Key>,
+}
+
+/// Plans to write `records`.
+pub(super) async fn plan(
+    store: &dyn CatalogStore,
+    index: &Index,
+    records: Vec<Record>,
+    intent: &Intent,
+) -> Result<Plan, PlanError> {
+    let (staged, mut problems) = stage(&records);
+    let mut stored = read(store, &records, intent).await?;
+    add_dependent_ads(store, &records, &mut stored, intent).await?;
+    let view = references::View {
+        records: &records,
+        staged: &staged,
+        stored: if intent.replace { None } else { Some(&stored.rows) },
+        before: &stored.rows,
+        index,
+    };
+    problems.extend(view.problems());
+    if !problems.is_empty() {
+        problems.sort_by_key(|numbered| numbered.record_number);
+        return Err(PlanError::Problems(problems));
+    }
+    let mut plan = write(records, &staged, stored, intent)?;
+    plan.forced = intent.force;
+    Ok(plan)
+}
+
+/// The number of each record, by key; with what is wrong with them in themselves.
+fn stage(records: &[Record]) -> (HashMap<Key, u32>, Vec<Numbered>) {
+    let (mut staged, mut problems) = (HashMap::with_capacity(records.len()), Vec::new());
+    for (record_number, record) in (1..).zip(records) {
+        let key = key_of(record);
+        if let Err(found) = check(record, 0, Status::Active) {
+            let numbered = |problem| Numbered { record_number, problem };
+            problems.extend(found.into_iter().map(numbered));
+        }
+        if let Some(first) = staged.insert(key, record_number) {
+            let message = format!("is already in record {first}");
+            let problem = Problem::invalid(id_field_of(record), message);
+            problems.push(Numbered { record_number, problem });
+        }
+    }
+    (staged, problems)
+}
+
+async fn read(
+    store: &dyn CatalogStore,
+    records: &[Record],
+    intent: &Intent,
+) -> Result<Stored, PlanError> {
+    let keys: HashSet<Key> = records.iter().flat_map(references::keys).collect();
+    let (head, rows) = store.get(&keys.into_iter().collect::<Vec<_>>()).await?;
+    let rows = rows.into_iter().map(|row| {
+        let record = stored(&row)?;
+        Ok((row.key.clone(), (row, record)))
+    });
+    let mut found = Stored {
+        version: head.version,
+        rows: rows.collect::<Result<_, StoreError>>()?,
+        all: Vec::new(),
+    };
+    if intent.replace {
+        let (sender, mut parts) = mpsc::channel::<Vec<Row>>(2);
+        let gather = async {
+            while let Some(part) = parts.recv().await {
+                found.all.extend(part.into_iter().map(|row| row.key));
+            }
+        };
+        let (at, ()) = tokio::join!(store.load(sender), gather);
+        if at?.version != head.version {
+            return Err(PlanError::Moved);
+        }
+    }
+    Ok(found)
+}
+
+/// A campaign that gives up its price per thousand may leave ads behind that ranked by it.
+async fn add_dependent_ads(
+    store: &dyn CatalogStore,
+    records: &[Record],
+    stored_rows: &mut Stored,
+    intent: &Intent,
+) -> Result<(), PlanError> {
+    if intent.replace {
+        return Ok(());
+    }
+    for record in records {
+        let Record::Campaign(campaign) = record else { continue };
+        let before = stored_rows.rows.get(&campaign.key());
+        let Some((_, Record::Campaign(before))) = before else { continue };
+        if references::per_thousand(before).is_none()
+            || references::per_thousand(campaign).is_some()
+        {
+            continue;
+        }
+        let mut after = Key::Ad(campaign.campaign_id.as_str().into(), "".into());
+        loop {
+            let query = ListQuery {
+                after: after.clone(),
+                owner: String::new(),
+                id_prefix: String::new(),
+                limit: 1_000,
+            };
+            let page = store.list(&query).await?;
+            let Some(last) = page.last() else { break };
+            after = last.key.clone();
+            for row in page {
+                let record = stored(&row)?;
+                stored_rows.rows.insert(row.key.clone(), (row, record));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(
+    records: Vec<Record>,
+    staged: &HashMap<Key, u32>,
+    mut stored: Stored,
+    intent: &Intent,
+) -> Result<Plan, PlanError> {
+    let mut plan = Plan { base_version: stored.version, ..Plan::default() };
+    let ads_before = stored.all.iter().filter(|key| matches!(key, Key::Ad(..))).count();
+    plan.deletes = stored.all.drain(..).filter(|key| !staged.contains_key(key)).collect();
+    let dropped = plan.deletes.iter().filter(|key| matches!(key, Key::Ad(..))).count();
+    if 2 * dropped > ads_before && !intent.force {
+        let message = format!(
+            "would drop {dropped} of {ads_before} ads, which is more than half; say force to do so"
+        );
+        let problem = Problem::precondition("options.force", message);
+        return Err(PlanError::Problems(vec![Numbered { record_number: 0, problem }]));
+    }
+    for key in &plan.deletes {
+        if intent.lists_objects {
+            plan.lines.push(line(key.kind(), key, "deleted by an import", None, None));
+        }
+    }
+    for record in records {
+        let key = key_of(&record);
+        let before = stored.rows.remove(&key);
+        let body = body_of(&record);
+        let status = match &record {
+            Record::Campaign(campaign) if intent.sets_status || before.is_none() => {
+                status_from(campaign.status)
+            }
+            _ => None,
+        };
+        if let Some((row, _)) = &before
+            && row.body == body
+            && (status.is_none() || status == row.status)
+        {
+            continue;
+        }
+        let (kind, _) = name_of(&record);
+        let (is_new, before) = (before.is_none(), before.map(|(_, record)| encode(record)));
+        let summary = if is_new { "created by an import" } else { "changed by an import" };
+        *(if is_new { &mut plan.added } else { &mut plan.changed }) += 1;
+        let owner = owner_of(&record).to_owned();
+        plan.lines.push(line(&kind, &key, summary, before, Some(encode(record))));
+        plan.puts.push(Put { key, owner, body, status });
+    }
+    Ok(plan)
+}
+
+fn line(
+    kind: &str,
+    key: &Key,
+    summary: &str,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+) -> AuditRow {
+    let change = CatalogChange {
+        kind: kind.to_owned(),
+        id: key.to_string(),
+        summary: summary.to_owned(),
+        ..CatalogChange::default()
+    };
+    AuditRow { change, before, after }
+}
+
+/// The ads among `rows` that are of `campaign`.
+fn ads_of<'r>(
+    rows: &'r HashMap<Key, (Row, Record)>,
+    campaign: &'r str,
+) -> impl Iterator<Item = &'r Ad> {
+    rows.values().filter_map(move |(_, record)| match record {
+        Record::Ad(ad) if ad.campaign_id == campaign => Some(ad),
+        _ => None,
+    })
+}

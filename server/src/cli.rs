@@ -1,0 +1,121 @@
+//! The command line of `slotwise`: `serve` and `config`.
+
+mod demo;
+mod ready;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{App, SystemClock};
+use crate::config::{Config, Effective, SETTINGS};
+use crate::telemetry;
+
+/// Runs the command that the process was started with; errors go to standard error.
+pub fn run() -> ExitCode {
+    let matches = command().get_matches();
+    let result = match matches.subcommand() {
+        Some(("serve", given)) => serve(given),
+        Some(("config", given)) => print_config(given),
+        // Clap lets nothing else through.
+        _ => Ok(()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("slotwise: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn command() -> Command {
+    let settings = SETTINGS.map(|setting| {
+        let names = format!("{} [default: {}]", setting.help, setting.default);
+        Arg::new(setting.key).long(setting.flag()).value_name("VALUE").help(names)
+    });
+    let file = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("A TOML file of settings; SLOTWISE_... variables and flags win over it");
+    let demo = Arg::new("demo")
+        .long("demo")
+        .action(ArgAction::SetTrue)
+        .help("Start with a small sample catalogue, unless there is one already");
+    Command::new("slotwise")
+        .about("Decides which ad to show, and remembers who saw it")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("serve")
+                .about("Answer decisions, take events, manage the catalogue")
+                .after_help(
+                    "Examples:\n  slotwise serve --demo\n  \
+                     slotwise serve --data-dir /var/lib/slotwise --decision-addr 0.0.0.0:7070",
+                )
+                .arg(demo)
+                .arg(&file)
+                .args(&settings),
+        )
+        .subcommand(
+            Command::new("config")
+                .about("Print the effective configuration, and where each value came from")
+                .arg(&file)
+                .args(&settings),
+        )
+}
+
+fn effective(given: &ArgMatches) -> anyhow::Result<Effective> {
+    let flags: BTreeMap<&'static str, String> = SETTINGS
+        .iter()
+        .filter_map(|setting| Some((setting.key, given.get_one::<String>(setting.key)?.clone())))
+        .collect();
+    let file = given.get_one::<PathBuf>("config");
+    Ok(Effective::new(file.map(PathBuf::as_path), |name| std::env::var(name).ok(), flags)?)
+}
+
+fn print_config(given: &ArgMatches) -> anyhow::Result<()> {
+    let effective = effective(given)?;
+    // What is printed is what would run.
+    Config::new(&effective)?;
+    for (key, value) in effective.values() {
+        println!("{:<50} # {}", format!("{key} = {:?}", value.text), value.origin);
+    }
+    Ok(())
+}
+
+fn serve(given: &ArgMatches) -> anyhow::Result<()> {
+    let config = Config::new(&effective(given)?)?;
+    telemetry::init(config.log_format, config.log.clone());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(serve_until_told(&config, given.get_flag("demo")));
+    // What is still there holds a silent peer: not worth waiting for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve_until_told(config: &Config, with_demo: bool) -> anyhow::Result<()> {
+    // Before anything else, so that no signal is missed.
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let app = App::start(config, Arc::new(SystemClock)).await?;
+    if with_demo {
+        demo::import(&app).await.context("the sample catalogue")?;
+    }
+    ready::wait(&app).await?;
+    ready::print(&app, config).await?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping");
+    app.stop().await?;
+    Ok(())
+}

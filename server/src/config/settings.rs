@@ -1,0 +1,71 @@
+//! Every setting there is, once: the flags, the environment's names, the file's keys and the
+//! help all come from here.
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its key in the file; `--decision-addr` and `SLOTWISE_DECISION_ADDR` follow from it.
+    pub key: &'static str,
+    /// What holds where nothing is said.
+    pub default: &'static str,
+    /// What it is, for `--help`.
+    pub help: &'static str,
+}
+
+impl Setting {
+    /// Its flag, without the dashes.
+    pub fn flag(&self) -> String {
+        self.key.replace('_', "-")
+    }
+
+    /// Its environment variable.
+    pub fn variable(&self) -> String {
+        format!("SLOTWISE_{}", self.key.to_uppercase())
+    }
+}
+
+/// All settings.
+pub const SETTINGS: [Setting; 9] = [
+    Setting {
+        key: "decision_addr",
+        default: "127.0.0.1:7070",
+        help: "Where decisions are asked for (gRPC)",
+    },
+    Setting { key: "event_addr", default: "127.0.0.1:7071", help: "Where events are reported" },
+    Setting {
+        key: "admin_addr",
+        default: "127.0.0.1:7072",
+        help: "Where the catalogue is managed (gRPC); on loopback only",
+    },
+    Setting {
+        key: "data_dir",
+        default: "./slotwise-data",
+        help: "Where the embedded store keeps its files",
+    },
+    Setting {
+        key: "decision_threads",
+        default: "0",
+        help: "Threads that answer decisions; 0: one for each core",
+    },
+    Setting {
+        key: "shutdown_deadline_s",
+        default: "10",
+        help: "Seconds that a stop may take, whatever the callers do",
+    },
+    Setting {
+        key: "catalog_stale_after_s",
+        default: "0",
+        help: "Answer CATALOG_STALE when the store last confirmed the catalogue so many seconds \
+               ago; 0: never",
+    },
+    Setting {
+        key: "log_format",
+        default: "auto",
+        help: "How log lines look: human, json, or auto (human on a terminal)",
+    },
+    Setting {
+        key: "log",
+        default: "info",
+        help: "Which log lines there are, such as warn or info,slotwise_server=debug",
+    },
+];

@@ -1,0 +1,13 @@
+//! The doors: what the world calls, and how it is answered. They turn the wire's types into the
+//! service's own on the way in, and back on the way out; they decide nothing.
+
+mod admin;
+mod grpc;
+mod health;
+mod listener;
+mod refusal;
+
+pub use admin::{Admin, AdminDoor};
+pub use grpc::{Chooser, DecisionDoor};
+pub use health::{Health, reflect};
+pub use listener::{Connection, Doorman, Drain, Slot, bind, server};

@@ -1,0 +1,121 @@
+//! Import and Export: the whole catalogue, or a part, as a stream of records.
+
+use std::sync::Arc;
+
+use futures_util::stream::Stream;
+use prost::Message;
+use slotwise_proto::v1::catalog_record::Record;
+use slotwise_proto::v1::import_request::Step;
+use slotwise_proto::v1::{
+    Account, Ad, Campaign, CatalogRecord, ImportProblem, ImportRequest, ImportResponse, Site, Zone,
+};
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+
+use super::{ACTOR, Admin};
+use crate::catalog::{ImportOptions, record_from};
+use crate::doors::refusal::Refusal;
+use crate::limits::{IMPORT_BYTES_MAX, IMPORT_PROBLEMS_MAX, IMPORT_RECORDS_MAX};
+use crate::ports::Row;
+
+pub(super) async fn import(
+    admin: &Admin,
+    mut steps: Streaming<ImportRequest>,
+) -> Result<ImportResponse, Status> {
+    let (mut options, mut records, mut bytes) = (ImportOptions::default(), Vec::new(), 0_usize);
+    let (mut problems, mut is_first) = (Vec::new(), true);
+    while let Some(step) = steps.next().await {
+        match step?.step {
+            Some(Step::Options(given)) if is_first => {
+                options = ImportOptions {
+                    replace: given.replace,
+                    force: given.force,
+                    validate_only: given.validate_only,
+                };
+            }
+            Some(Step::Options(_)) => {
+                return Err(Refusal::invalid("options", "must come before all records").into());
+            }
+            Some(Step::Record(CatalogRecord { record: Some(record) })) => {
+                bytes += size_of::<Record>() + CatalogRecord::encoded_len(&wrap(&record));
+                records.push(record);
+            }
+            Some(Step::Record(CatalogRecord { record: None })) | None => {
+                let number = records.len() + problems.len() + 1;
+                problems.push(ImportProblem {
+                    record_number: u32::try_from(number).unwrap_or(u32::MAX),
+                    field: "record".to_owned(),
+                    message: "holds no account, site, zone, campaign or ad".to_owned(),
+                });
+            }
+        }
+        is_first = false;
+        if records.len() + problems.len() > IMPORT_RECORDS_MAX || bytes > IMPORT_BYTES_MAX {
+            let problem = format!(
+                "are more than {IMPORT_RECORDS_MAX}, or than {IMPORT_BYTES_MAX} bytes; import in parts"
+            );
+            return Err(Refusal::invalid("records", problem).into());
+        }
+    }
+    let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+    let read = count(records.len() + problems.len());
+    if !problems.is_empty() {
+        let problem_count = count(problems.len());
+        problems.truncate(IMPORT_PROBLEMS_MAX);
+        let catalog_version = admin.served.borrow().version;
+        return Ok(ImportResponse { catalog_version, records: read, problems, problem_count });
+    }
+    let outcome = admin.catalog.import(records, options, ACTOR).await?;
+    Ok(ImportResponse {
+        catalog_version: outcome.version,
+        records: read,
+        problems: outcome.problems,
+        problem_count: outcome.problem_count,
+    })
+}
+
+/// Every record at one version, in an order in which each comes after what it names.
+pub(super) fn export(
+    admin: &Arc<Admin>,
+) -> impl Stream<Item = Result<CatalogRecord, Status>> + use<> {
+    let (sender, records) = mpsc::channel(256);
+    let store = Arc::clone(admin.catalog.store());
+    tokio::spawn(async move {
+        let (parts, mut rows) = mpsc::channel::<Vec<Row>>(1);
+        let sending = async {
+            while let Some(part) = rows.recv().await {
+                for row in part {
+                    let record = record_from(&row).map(unversioned).map_err(|error| {
+                        Status::data_loss(format!("{} {}: {error}", row.key.kind(), row.key))
+                    });
+                    if sender.send(record).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        };
+        // The receiver moves in, so that a caller who has gone ends the load.
+        let (loaded, ()) = tokio::join!(store.load(parts), sending);
+        if let Err(error) = loaded {
+            let _ = sender.send(Err(Refusal::from(error).into())).await;
+        }
+    });
+    ReceiverStream::new(records)
+}
+
+/// Two catalogues that are the same export the same, whatever their histories.
+fn unversioned(record: Record) -> CatalogRecord {
+    wrap(&match record {
+        Record::Account(object) => Record::Account(Account { version: 0, ..object }),
+        Record::Site(object) => Record::Site(Site { version: 0, ..object }),
+        Record::Zone(object) => Record::Zone(Zone { version: 0, ..object }),
+        Record::Campaign(object) => Record::Campaign(Campaign { version: 0, ..object }),
+        Record::Ad(object) => Record::Ad(Ad { version: 0, ..object }),
+    })
+}
+
+fn wrap(record: &Record) -> CatalogRecord {
+    CatalogRecord { record: Some(record.clone()) }
+}

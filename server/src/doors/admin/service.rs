@@ -1,0 +1,206 @@
+//! The calls of `CatalogService`, each handed on to what does it.
+
+use std::pin::Pin;
+
+use futures_util::stream::Stream;
+use slotwise_core::index::Key;
+use slotwise_proto::v1::catalog_service_server::CatalogService;
+use slotwise_proto::v1::*;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{ACTOR, AdminDoor, changes, import, status, zone_ads};
+use crate::catalog::{ListRequest, Object, Page};
+use crate::doors::refusal::Refusal;
+
+type Answer<T> = Result<Response<T>, Status>;
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+impl AdminDoor {
+    async fn put<O: Object>(
+        &self,
+        object: Option<O>,
+        field: &str,
+        update_mask: Option<prost_types::FieldMask>,
+        if_version: u64,
+    ) -> Answer<CatalogChange> {
+        let object = object.ok_or_else(|| Refusal::invalid(field, "is missing"))?;
+        let catalog = &self.admin.catalog;
+        let change = catalog.put(object, update_mask.as_ref(), if_version, ACTOR).await?;
+        Ok(Response::new(change))
+    }
+
+    async fn delete(&self, key: Key, if_version: u64) -> Answer<CatalogChange> {
+        Ok(Response::new(self.admin.catalog.delete(&key, if_version, ACTOR).await?))
+    }
+
+    async fn get<O: Object>(&self, key: Key) -> Answer<O> {
+        Ok(Response::new(self.admin.catalog.get(&key).await?))
+    }
+
+    async fn list<O: Object>(
+        &self,
+        kind: Key,
+        owner: &str,
+        id_prefix: &str,
+        (page_size, page_token): (u32, &str),
+    ) -> Result<Page<O>, Status> {
+        let request = ListRequest { kind, owner, id_prefix, page_size, page_token };
+        Ok(self.admin.catalog.list(request).await?)
+    }
+}
+
+#[tonic::async_trait]
+impl CatalogService for AdminDoor {
+    async fn put_account(&self, request: Request<PutAccountRequest>) -> Answer<CatalogChange> {
+        let put = request.into_inner();
+        self.put(put.account, "account", put.update_mask, put.if_version).await
+    }
+
+    async fn get_account(&self, request: Request<GetAccountRequest>) -> Answer<Account> {
+        self.get(Key::Account(request.into_inner().account_id.as_str().into())).await
+    }
+
+    async fn list_accounts(
+        &self,
+        request: Request<ListAccountsRequest>,
+    ) -> Answer<ListAccountsResponse> {
+        let ask = request.into_inner();
+        let paging = (ask.page_size, ask.page_token.as_str());
+        let page = self.list(Key::Account("".into()), "", "", paging).await?;
+        let Page { objects: accounts, next_page_token } = page;
+        Ok(Response::new(ListAccountsResponse { accounts, next_page_token }))
+    }
+
+    async fn put_site(&self, request: Request<PutSiteRequest>) -> Answer<CatalogChange> {
+        let put = request.into_inner();
+        self.put(put.site, "site", put.update_mask, put.if_version).await
+    }
+
+    async fn list_sites(&self, request: Request<ListSitesRequest>) -> Answer<ListSitesResponse> {
+        let ask = request.into_inner();
+        let paging = (ask.page_size, ask.page_token.as_str());
+        let page = self.list(Key::Site("".into()), &ask.account_id, "", paging).await?;
+        let Page { objects: sites, next_page_token } = page;
+        Ok(Response::new(ListSitesResponse { sites, next_page_token }))
+    }
+
+    async fn put_zone(&self, request: Request<PutZoneRequest>) -> Answer<CatalogChange> {
+        let put = request.into_inner();
+        self.put(put.zone, "zone", put.update_mask, put.if_version).await
+    }
+
+    async fn list_zones(&self, request: Request<ListZonesRequest>) -> Answer<ListZonesResponse> {
+        let ask = request.into_inner();
+        let kind = Key::Zone(ask.site_id.as_str().into(), "".into());
+        let page = self.list(kind, "", "", (ask.page_size, &ask.page_token)).await?;
+        let Page { objects: zones, next_page_token } = page;
+        Ok(Response::new(ListZonesResponse { zones, next_page_token }))
+    }
+
+    async fn list_zone_ads(
+        &self,
+        request: Request<ListZoneAdsRequest>,
+    ) -> Answer<ListZoneAdsResponse> {
+        Ok(Response::new(zone_ads::list(&self.admin, request.get_ref()).await?))
+    }
+
+    async fn put_campaign(&self, request: Request<PutCampaignRequest>) -> Answer<CatalogChange> {
+        let put = request.into_inner();
+        self.put(put.campaign, "campaign", put.update_mask, put.if_version).await
+    }
+
+    async fn get_campaign(&self, request: Request<GetCampaignRequest>) -> Answer<Campaign> {
+        self.get(Key::Campaign(request.into_inner().campaign_id.as_str().into())).await
+    }
+
+    async fn list_campaigns(
+        &self,
+        request: Request<ListCampaignsRequest>,
+    ) -> Answer<ListCampaignsResponse> {
+        let ask = request.into_inner();
+        // A campaign's id begins with its advertiser's and a colon.
+        let prefix = match ask.advertiser_id.as_str() {
+            "" => String::new(),
+            advertiser => format!("{advertiser}:"),
+        };
+        let paging = (ask.page_size, ask.page_token.as_str());
+        let page = self.list(Key::Campaign("".into()), &ask.account_id, &prefix, paging).await?;
+        let Page { objects: campaigns, next_page_token } = page;
+        Ok(Response::new(ListCampaignsResponse { campaigns, next_page_token }))
+    }
+
+    async fn delete_campaign(
+        &self,
+        request: Request<DeleteCampaignRequest>,
+    ) -> Answer<CatalogChange> {
+        let ask = request.into_inner();
+        self.delete(Key::Campaign(ask.campaign_id.as_str().into()), ask.if_version).await
+    }
+
+    async fn set_campaign_status(
+        &self,
+        request: Request<SetCampaignStatusRequest>,
+    ) -> Answer<SetCampaignStatusResponse> {
+        Ok(Response::new(status::set(&self.admin, request.get_ref()).await?))
+    }
+
+    async fn get_delivery(&self, _request: Request<GetDeliveryRequest>) -> Answer<Delivery> {
+        Err(Status::unimplemented("GetDelivery is not supported by this version"))
+    }
+
+    async fn put_ad(&self, request: Request<PutAdRequest>) -> Answer<CatalogChange> {
+        let put = request.into_inner();
+        self.put(put.ad, "ad", put.update_mask, put.if_version).await
+    }
+
+    async fn get_ad(&self, request: Request<GetAdRequest>) -> Answer<Ad> {
+        let ask = request.into_inner();
+        self.get(Key::Ad(ask.campaign_id.as_str().into(), ask.ad_unit_id.as_str().into())).await
+    }
+
+    async fn list_ads(&self, request: Request<ListAdsRequest>) -> Answer<ListAdsResponse> {
+        let ask = request.into_inner();
+        let kind = Key::Ad(ask.campaign_id.as_str().into(), "".into());
+        let page = self.list(kind, "", "", (ask.page_size, &ask.page_token)).await?;
+        let Page { objects: ads, next_page_token } = page;
+        Ok(Response::new(ListAdsResponse { ads, next_page_token }))
+    }
+
+    async fn delete_ad(&self, request: Request<DeleteAdRequest>) -> Answer<CatalogChange> {
+        let ask = request.into_inner();
+        let key = Key::Ad(ask.campaign_id.as_str().into(), ask.ad_unit_id.as_str().into());
+        self.delete(key, ask.if_version).await
+    }
+
+    async fn import(&self, request: Request<Streaming<ImportRequest>>) -> Answer<ImportResponse> {
+        Ok(Response::new(import::import(&self.admin, request.into_inner()).await?))
+    }
+
+    type ExportStream = Answers<CatalogRecord>;
+
+    async fn export(&self, _request: Request<ExportRequest>) -> Answer<Self::ExportStream> {
+        Ok(Response::new(Box::pin(import::export(&self.admin))))
+    }
+
+    type WatchChangesStream = Answers<CatalogChange>;
+
+    async fn watch_changes(
+        &self,
+        request: Request<WatchChangesRequest>,
+    ) -> Answer<Self::WatchChangesStream> {
+        let after = request.into_inner().after_version;
+        let changes = changes::watch(&self.admin, after, self.drain.clone()).await?;
+        Ok(Response::new(Box::pin(changes)))
+    }
+
+    async fn list_changes(
+        &self,
+        request: Request<ListChangesRequest>,
+    ) -> Answer<ListChangesResponse> {
+        Ok(Response::new(changes::list(&self.admin, request.get_ref()).await?))
+    }
+
+    async fn list_nodes(&self, _request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {
+        Err(Status::unimplemented("ListNodes is not supported by this version"))
+    }
+}

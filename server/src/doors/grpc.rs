@@ -1,0 +1,10 @@
+//! The decision door: `AdDecisionService`.
+
+mod answer;
+mod ask;
+mod choose;
+mod delivery;
+mod service;
+
+pub use choose::Chooser;
+pub use service::DecisionDoor;

@@ -1,0 +1,162 @@
+//! One decision from the request to the answer: convert in, index, decide, profile, convert out.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand_core::{Rng as _, SeedableRng};
+use siphasher::sip128::SipHasher24;
+use slotwise_core::decide::{Decision, Rng};
+use slotwise_core::index::{Index, ZoneBlock};
+use slotwise_core::model::Profile;
+use slotwise_proto::v1::{ChooseAdsRequest, ChooseAdsResponse, NoAdReason};
+use tokio::sync::watch;
+
+use super::super::refusal::Refusal;
+use super::answer;
+use super::ask::Ask;
+use crate::limits::PROFILE_READ_MAX;
+use crate::ports::{Clock, ProfileStore, VisitorKey};
+use crate::refresh::Served;
+use crate::telemetry::{Counters, Metric, Outcome};
+
+thread_local! {
+    static SEEDS: RefCell<Option<Rng>> = const { RefCell::new(None) };
+}
+
+/// Answers ChooseAds.
+pub struct Chooser {
+    /// What may be shown where.
+    pub index: Arc<Index>,
+    /// What visitors have seen.
+    pub profiles: Arc<dyn ProfileStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The key of the visitors' hashes.
+    pub visitor_key: [u8; 16],
+    /// How fresh the index is.
+    pub served: watch::Receiver<Served>,
+    /// Answers say CATALOG_STALE when the store last confirmed the index longer ago.
+    pub stale_after_us: Option<i64>,
+    /// What is counted.
+    pub counters: Arc<Counters>,
+}
+
+impl Chooser {
+    /// Chooses; counted as exactly one outcome, also when it is given up on the way.
+    pub(super) async fn choose(
+        &self,
+        request: &ChooseAdsRequest,
+    ) -> Result<ChooseAdsResponse, Refusal> {
+        let outcome = Outcome::new(&self.counters);
+        let result = self.decide(request).await;
+        outcome.is(match &result {
+            Ok(response) if response.ads.is_empty() => Metric::DecisionsUnfilled,
+            Ok(_) => Metric::DecisionsFilled,
+            Err(_) => Metric::DecisionsRefused,
+        });
+        result
+    }
+
+    async fn decide(&self, request: &ChooseAdsRequest) -> Result<ChooseAdsResponse, Refusal> {
+        let now_us = self.clock.now_us();
+        let ask = Ask::new(request, now_us)?;
+        self.counters.add(Metric::KeywordsIgnored, ask.ignored_keywords as u64);
+        let mut rng = request.seed.map_or_else(unseeded, Rng::seed_from_u64);
+        let request_id = match request.request_id.as_str() {
+            "" => format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64()),
+            given => given.to_owned(),
+        };
+        let version = self.index.campaigns().version;
+        if self.is_stale(now_us) {
+            return Ok(answer::none(request_id, NoAdReason::CatalogStale, version));
+        }
+        let Some(block) = self.index.zone(&request.site_id, &request.zone_id) else {
+            return Ok(answer::none(request_id, NoAdReason::ZoneUnknown, version));
+        };
+        if block.entries.is_empty() {
+            return Ok(answer::none(request_id, NoAdReason::ZoneEmpty, version));
+        }
+        self.fill(request, &ask, block, request_id, &mut rng).await
+    }
+
+    async fn fill(
+        &self,
+        request: &ChooseAdsRequest,
+        ask: &Ask,
+        block: Arc<ZoneBlock>,
+        request_id: String,
+        rng: &mut Rng,
+    ) -> Result<ChooseAdsResponse, Refusal> {
+        let account = block.account;
+        let mut decision = Decision::new(block, ask.query.clone(), rng);
+        let asks_profile = decision.look(&self.index.campaigns());
+        let id = unseeded().next_u64();
+        let mut response = ChooseAdsResponse { request_id, ..ChooseAdsResponse::default() };
+        let mut admit = |profile: &mut Profile| {
+            // Loaded anew, as time has passed where the profile had to be read: what was
+            // switched off meanwhile must not be shown.
+            let campaigns = self.index.campaigns();
+            let winners = decision.admit(&campaigns, profile, id);
+            let ads = winners.iter().map(|w| answer::chosen(w, &campaigns, ask.with_facts));
+            response.ads = ads.collect();
+            response.catalog_version = campaigns.version;
+        };
+        if !asks_profile || !ask.query.visitor_known {
+            // Caps hold inside one answer, whoever sees it.
+            admit(&mut Profile::default());
+        } else {
+            let visitor =
+                VisitorKey { account, visitor: self.visitor_hash(request.user_id.as_bytes()) };
+            let wait = profile_wait(request.timeout_ms);
+            if ask.dry_run {
+                let mut profile = self.profiles.read(visitor, wait).await?;
+                if ask.is_replay {
+                    profile.rewind(ask.query.now_us);
+                }
+                admit(&mut profile);
+            } else {
+                self.profiles.admit(visitor, ask.query.now_us, wait, &mut admit).await?;
+            }
+        }
+        if response.ads.is_empty() {
+            response.no_ad_reason = NoAdReason::AllTurnedDown.into();
+        }
+        Ok(response)
+    }
+
+    fn is_stale(&self, now_us: i64) -> bool {
+        self.stale_after_us.is_some_and(|stale_after_us| {
+            now_us.saturating_sub(self.served.borrow().confirmed_at_us) > stale_after_us
+        })
+    }
+
+    /// A visitor's id is never stored, only this.
+    fn visitor_hash(&self, user_id: &[u8]) -> u128 {
+        SipHasher24::new_with_key(&self.visitor_key).hash(user_id).as_u128()
+    }
+}
+
+/// How long the profile may take: what the caller allows, or our own bound.
+fn profile_wait(timeout_ms: u32) -> Duration {
+    match timeout_ms {
+        0 => PROFILE_READ_MAX,
+        given => Duration::from_millis(given.into()),
+    }
+}
+
+/// A generator that nobody can foresee.
+fn unseeded() -> Rng {
+    SEEDS.with_borrow_mut(|seeds| {
+        let seeds = seeds.get_or_insert_with(|| {
+            let mut seed = [0; 32];
+            // Without the system's randomness ties are still broken, by the address space's.
+            if getrandom::fill(&mut seed).is_err() {
+                let place = std::ptr::from_ref(&seed).addr();
+                seed[..size_of::<usize>()].copy_from_slice(&place.to_le_bytes());
+            }
+            Rng::from_seed(seed)
+        });
+        Rng::seed_from_u64(seeds.next_u64())
+    })
+}

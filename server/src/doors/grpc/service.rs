@@ -1,0 +1,147 @@
+//! The calls of `AdDecisionService`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::stream::{self, Stream};
+use slotwise_proto::v1::ad_decision_service_server::{AdDecisionService, AdDecisionServiceServer};
+use slotwise_proto::v1::{
+    ChooseAdsBatchRequest, ChooseAdsBatchResponse, ChooseAdsRequest, ChooseAdsResponse,
+    ChoosePageRequest, ChoosePageResponse,
+};
+use tokio_stream::StreamExt;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::super::listener::{Connection, Drain, Slot, server};
+use super::super::refusal::Refusal;
+use super::answer;
+use super::choose::Chooser;
+use super::delivery::{Delivery, DeliveryLayer};
+use crate::inflight::InFlight;
+use crate::limits::{BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX};
+
+/// Requests of a batch that are decided before other calls of the same core get a turn.
+const BATCH_TURN: usize = 32;
+
+/// Serves the decision door on one thread.
+#[derive(Clone)]
+pub struct DecisionDoor {
+    chooser: Arc<Chooser>,
+    in_flight: Arc<InFlight>,
+    drain: Drain,
+}
+
+impl DecisionDoor {
+    /// A door that answers from `chooser`.
+    pub fn new(chooser: Arc<Chooser>, in_flight: Arc<InFlight>, drain: Drain) -> Self {
+        Self { chooser, in_flight, drain }
+    }
+
+    /// Serves `connections` until the drain is over; `routes` has what every door has.
+    ///
+    /// # Errors
+    /// When the transport fails as a whole.
+    pub async fn serve(
+        self,
+        routes: Routes,
+        connections: impl Stream<Item = (std::net::TcpStream, Slot)> + Send + 'static,
+    ) -> Result<(), tonic::transport::Error> {
+        let drain = self.drain.clone();
+        let service = AdDecisionServiceServer::new(self.clone())
+            .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
+        server()
+            .layer(DeliveryLayer(self.in_flight))
+            .add_routes(routes.add_service(service))
+            .serve_with_incoming_shutdown(connections.map(Connection::take_over), async move {
+                drain.begun().await;
+            })
+            .await
+    }
+
+    async fn answer(&self, delivery: &Delivery, request: ChooseAdsRequest) -> ChooseAdsResponse {
+        delivery.begin();
+        match self.chooser.choose(&request).await {
+            Ok(response) => response,
+            Err(refusal) => answer::refused(request.request_id, refusal),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl AdDecisionService for DecisionDoor {
+    async fn choose_ads(
+        &self,
+        request: Request<ChooseAdsRequest>,
+    ) -> Result<Response<ChooseAdsResponse>, Status> {
+        delivery(&request)?.begin();
+        Ok(Response::new(self.chooser.choose(request.get_ref()).await?))
+    }
+
+    async fn choose_page(
+        &self,
+        _request: Request<ChoosePageRequest>,
+    ) -> Result<Response<ChoosePageResponse>, Status> {
+        Err(Status::unimplemented("ChoosePage is not supported by this version"))
+    }
+
+    async fn choose_ads_batch(
+        &self,
+        request: Request<ChooseAdsBatchRequest>,
+    ) -> Result<Response<ChooseAdsBatchResponse>, Status> {
+        let delivery = delivery(&request)?;
+        let requests = request.into_inner().requests;
+        check_batch(&requests)?;
+        let mut responses = Vec::with_capacity(requests.len());
+        for (at, request) in requests.into_iter().enumerate() {
+            if at % BATCH_TURN == BATCH_TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            responses.push(self.answer(&delivery, request).await);
+        }
+        Ok(Response::new(ChooseAdsBatchResponse { responses }))
+    }
+
+    type ChooseAdsStreamStream =
+        Pin<Box<dyn Stream<Item = Result<ChooseAdsResponse, Status>> + Send>>;
+
+    /// Each answer is decided when the transport asks for it: a slow reader slows its own stream
+    /// down, and nothing is kept for it.
+    async fn choose_ads_stream(
+        &self,
+        request: Request<Streaming<ChooseAdsRequest>>,
+    ) -> Result<Response<Self::ChooseAdsStreamStream>, Status> {
+        let delivery = delivery(&request)?;
+        let state = (self.clone(), delivery, request.into_inner());
+        let answers = stream::try_unfold(state, |(door, delivery, mut requests)| async move {
+            let next = tokio::select! {
+                biased;
+                next = requests.next() => next,
+                // What has been read is answered; then the stream ends.
+                () = door.drain.begun() => None,
+            };
+            let Some(request) = next.transpose()? else { return Ok(None) };
+            let response = door.answer(&delivery, request).await;
+            Ok(Some((response, (door, delivery, requests))))
+        });
+        Ok(Response::new(Box::pin(answers)))
+    }
+}
+
+fn check_batch(requests: &[ChooseAdsRequest]) -> Result<(), Refusal> {
+    if requests.len() > BATCH_REQUESTS_MAX {
+        let problem = format!("has {} entries; the limit is {BATCH_REQUESTS_MAX}", requests.len());
+        return Err(Refusal::invalid("requests", problem));
+    }
+    let ads: usize = requests.iter().map(|request| request.count.max(1) as usize).sum();
+    if ads > BATCH_ADS_MAX {
+        let problem = format!("ask for {ads} ads in all; the limit is {BATCH_ADS_MAX}");
+        return Err(Refusal::invalid("requests", problem));
+    }
+    Ok(())
+}
+
+fn delivery<T>(request: &Request<T>) -> Result<Delivery, Status> {
+    let delivery = request.extensions().get::<Delivery>().cloned();
+    delivery.ok_or_else(|| Status::internal("the door has no delivery layer"))
+}

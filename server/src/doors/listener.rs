@@ -1,0 +1,239 @@
+//! Accepting connections: bounded, without Nagle's delay, spread over the threads that serve.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+use tonic::transport::server::{Connected, TcpConnectInfo};
+
+use crate::limits::{
+    ACCEPT_QUEUE_MAX, CONNECTIONS_MAX, HEADER_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT,
+    STREAMS_PER_CONNECTION_MAX,
+};
+
+/// Pause after an accept that failed, as when file descriptors ran out.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+
+/// Listens on `addr`.
+///
+/// # Errors
+/// When the address is taken or not ours.
+pub fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart must not wait for the old connections' TIME_WAIT.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(u32::try_from(ACCEPT_QUEUE_MAX).unwrap_or(u32::MAX))
+}
+
+/// A gRPC server with every limit set that its transport has.
+pub fn server() -> Server {
+    Server::builder()
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+}
+
+/// Tells servers to stop taking calls.
+#[derive(Clone)]
+pub struct Drain(watch::Sender<bool>);
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self(watch::Sender::new(false))
+    }
+}
+
+impl Drain {
+    /// From now on no new call is taken.
+    pub fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Whether it has begun.
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns once it has begun.
+    pub async fn begun(&self) {
+        let mut begun = self.0.subscribe();
+        // Only an error when the sender is gone, which is ourselves.
+        let _ = begun.wait_for(|begun| *begun).await;
+    }
+}
+
+/// Hands accepted connections to the threads that serve a door, each to the one that has fewest.
+pub struct Doorman {
+    desks: Vec<Desk>,
+}
+
+struct Desk {
+    open: Arc<AtomicUsize>,
+    queue: mpsc::Sender<(std::net::TcpStream, Slot)>,
+}
+
+impl Doorman {
+    /// A doorman for `threads` threads, and what each of them serves.
+    pub fn new(threads: usize) -> (Self, Vec<ReceiverStream<(std::net::TcpStream, Slot)>>) {
+        let (desks, queues) = (0..threads)
+            .map(|_| {
+                let (queue, connections) = mpsc::channel(ACCEPT_QUEUE_MAX);
+                (Desk { open: Arc::default(), queue }, ReceiverStream::new(connections))
+            })
+            .unzip();
+        (Self { desks }, queues)
+    }
+
+    /// Accepts until `drain` begins.
+    pub async fn accept(self, listener: TcpListener, drain: Drain) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = drain.begun() => return,
+            };
+            let handed = match accepted {
+                Ok((stream, _)) => self.hand_over(stream).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = handed {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+
+    async fn hand_over(&self, stream: TcpStream) -> std::io::Result<()> {
+        let open = |desk: &&Desk| desk.open.load(Ordering::Relaxed);
+        let total: usize = self.desks.iter().map(|desk| open(&desk)).sum();
+        if total >= CONNECTIONS_MAX {
+            tracing::warn!(limit = CONNECTIONS_MAX, "too many connections: one is turned away");
+            return Ok(());
+        }
+        let Some(desk) = self.desks.iter().min_by_key(open) else { return Ok(()) };
+        // A custom incoming stream ignores the server builder's own flag for this.
+        stream.set_nodelay(true)?;
+        let slot = Slot::take(&desk.open);
+        // The thread is gone only when the server stops.
+        let _ = desk.queue.send((stream.into_std()?, slot)).await;
+        Ok(())
+    }
+}
+
+/// One of a thread's open connections.
+pub struct Slot(Arc<AtomicUsize>);
+
+impl Slot {
+    fn take(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An accepted connection, on the thread that serves it.
+pub struct Connection {
+    stream: TcpStream,
+    _slot: Slot,
+}
+
+impl Connection {
+    /// Takes over what the doorman handed to this thread.
+    ///
+    /// # Errors
+    /// When this thread's runtime cannot watch the socket.
+    pub fn take_over((stream, slot): (std::net::TcpStream, Slot)) -> std::io::Result<Self> {
+        Ok(Self { stream: TcpStream::from_std(stream)?, _slot: slot })
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_stream::StreamExt;
+
+    #[tokio::test]
+    async fn connections_have_no_delay_and_are_spread_evenly() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (doorman, queues) = Doorman::new(2);
+        let drain = Drain::default();
+        let accepting = tokio::spawn(doorman.accept(listener, drain.clone()));
+        let mut callers = Vec::new();
+        for _ in 0..64 {
+            callers.push(TcpStream::connect(addr).await.unwrap());
+        }
+        for mut queue in queues {
+            let mut taken = Vec::new();
+            for _ in 0..32 {
+                let connection = Connection::take_over(queue.next().await.unwrap()).unwrap();
+                assert!(connection.stream.nodelay().unwrap());
+                taken.push(connection);
+            }
+        }
+        drain.begin();
+        accepting.await.unwrap();
+    }
+}
