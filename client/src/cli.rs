@@ -43,13 +43,19 @@ pub(crate) struct Cli {
 pub(crate) struct Globals {
     /// Where the admin door listens: host:port or http://host:port
     #[arg(
-        long, global = true, env = "SLOTWISE_ADMIN_ADDR", value_name = "ADDR",
+        long,
+        global = true,
+        env = "SLOTWISE_ADMIN_ADDR",
+        value_name = "ADDR",
         default_value = "127.0.0.1:7072"
     )]
     pub(crate) admin_addr: Address,
     /// Where the decision door listens, for `choose`
     #[arg(
-        long, global = true, env = "SLOTWISE_DECISION_ADDR", value_name = "ADDR",
+        long,
+        global = true,
+        env = "SLOTWISE_DECISION_ADDR",
+        value_name = "ADDR",
         default_value = "127.0.0.1:7070"
     )]
     pub(crate) decision_addr: Address,
@@ -114,7 +120,10 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Limit {
     /// Show at most so many
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long, value_name = "N", default_value_t = 1_000,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(crate) limit: u32,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
 use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
 use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use crate::error::{Error, root_cause};
 
@@ -142,11 +142,15 @@ impl<C> Client<C> {
         request.set_timeout(self.door.timeout);
         match tokio::time::timeout(self.door.timeout, method(&mut self.stub, request)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
+            // Nobody cancels here: tonic, on either side, says so when the deadline is over.
+            Ok(Err(status)) if status.code() == Code::Cancelled => Err(self.late()),
             Ok(Err(status)) => Err(self.failure(status)),
-            Err(_) => {
-                Err(Error::Deadline { door: self.door.clone(), timeout: self.door.timeout })
-            }
+            Err(_) => Err(self.late()),
         }
+    }
+
+    fn late(&self) -> Error {
+        Error::Deadline { door: self.door.clone(), timeout: self.door.timeout }
     }
 
     /// The error of a failed call to this door.
@@ -167,8 +171,17 @@ mod tests {
         assert!("[::1]:7072".parse::<Address>().is_ok());
         assert!("ads.example:80".parse::<Address>().is_ok());
         let bad = [
-            "", ":7072", "localhost", "localhost:", "localhost:0", "localhost:99999", "a b:1",
-            "ftp://x:1", "http://x:1/path", "http://x:1?q", "me@x:1",
+            "",
+            ":7072",
+            "localhost",
+            "localhost:",
+            "localhost:0",
+            "localhost:99999",
+            "a b:1",
+            "ftp://x:1",
+            "http://x:1/path",
+            "http://x:1?q",
+            "me@x:1",
         ];
         for bad in bad {
             assert!(bad.parse::<Address>().is_err(), "{bad}");

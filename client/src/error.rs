@@ -92,7 +92,7 @@ impl Error {
                 door.name,
                 status.message()
             )),
-            Code::Unavailable => Error::unreachable(door, root_cause(&status)),
+            Code::Unavailable | Code::Cancelled => Error::unreachable(door, root_cause(&status)),
             // A status with a source was made on this side of the wire: the connection broke.
             _ if status.source().is_some() => Error::unreachable(door, root_cause(&status)),
             _ => Error::Refused(Box::new(status)),
@@ -118,7 +118,7 @@ impl Error {
 }
 
 /// The innermost cause, which says most: "connection refused" and not "transport error".
-pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

@@ -15,6 +15,12 @@ pub(crate) fn read<M: Message + Name + Default>(text: &str) -> Result<(M, Vec<St
     Ok((message, paths))
 }
 
+/// Every field of a message: what a put that replaces the object changes. (`*` would do the same,
+/// but leaves no field out.)
+pub(crate) fn all<M: Name>() -> Vec<String> {
+    dynamic::descriptor::<M>().fields().map(|field| field.name().to_owned()).collect()
+}
+
 fn walk(descriptor: &MessageDescriptor, value: &Value, prefix: &str, paths: &mut Vec<String>) {
     let Value::Object(entries) = value else { return };
     for (name, value) in entries {
@@ -24,8 +30,9 @@ fn walk(descriptor: &MessageDescriptor, value: &Value, prefix: &str, paths: &mut
             continue;
         };
         let path = format!("{prefix}{}", field.name());
+        let one = !field.is_list() && !field.is_map();
         match field.kind() {
-            Kind::Message(inner) if !field.is_list() && opens_up(&inner, value) => {
+            Kind::Message(inner) if one && opens_up(&inner, value) => {
                 walk(&inner, value, &format!("{path}."), paths);
             }
             _ => paths.push(path),
@@ -58,8 +65,14 @@ mod tests {
         assert_eq!(
             paths,
             [
-                "budget.daily_micros", "campaign_id", "caps", "end_time", "price", "start_time",
-                "strict_caps", "targeting",
+                "budget.daily_micros",
+                "campaign_id",
+                "caps",
+                "end_time",
+                "price",
+                "start_time",
+                "strict_caps",
+                "targeting",
             ]
         );
     }

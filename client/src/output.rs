@@ -47,10 +47,7 @@ impl Output {
     pub(crate) fn facts(&mut self, facts: Vec<(&str, String)>) -> Result<(), Error> {
         let mut table = plain_table();
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-            table.add_row([
-                Cell::new(name).add_attribute(Attribute::Bold),
-                Cell::new(safe(value)),
-            ]);
+            table.add_row([Cell::new(name).add_attribute(Attribute::Bold), Cell::new(safe(value))]);
         }
         self.write_table(table)
     }

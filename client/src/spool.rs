@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn each_bad_line_is_named() {
-        let text = b"{\"account\":{}}\nnot json\n{\"account\":{\"acountId\":\"x\"}}\n{}\n\xff\xfe\n\
+        let text =
+            b"{\"account\":{}}\nnot json\n{\"account\":{\"acountId\":\"x\"}}\n{}\n\xff\xfe\n\
                      {\"account\":\n";
         let problems = read_text(text).unwrap_err();
         let lines: Vec<u64> = problems.shown.iter().map(|(line, _)| *line).collect();

@@ -143,7 +143,10 @@ pub(crate) struct CampaignFields {
     #[arg(long)]
     pub(crate) pacing: Option<PacingName>,
     /// The price of 1,000 impressions
-    #[arg(long, value_name = "AMOUNT", value_parser = parse_micros, conflicts_with_all = ["cpc", "cpa"])]
+    #[arg(
+        long, value_name = "AMOUNT", value_parser = parse_micros,
+        conflicts_with_all = ["cpc", "cpa"]
+    )]
     pub(crate) cpm: Option<i64>,
     /// The price of a click
     #[arg(long, value_name = "AMOUNT", value_parser = parse_micros, conflicts_with = "cpa")]
@@ -151,17 +154,24 @@ pub(crate) struct CampaignFields {
     /// The price of a conversion
     #[arg(long, value_name = "AMOUNT", value_parser = parse_micros)]
     pub(crate) cpa: Option<i64>,
-    /// At most N showings to a visitor in any SPAN; LEVEL is ad, campaign or advertiser (repeatable)
+    /// At most N showings to a visitor in any SPAN; LEVEL is ad, campaign or advertiser
+    /// (repeatable)
     #[arg(long, value_name = "LEVEL:N/SPAN", value_parser = values::cap)]
     pub(crate) cap: Vec<FrequencyCap>,
     /// Without any cap
     #[arg(long, conflicts_with = "cap")]
     pub(crate) no_caps: bool,
     /// Never over a cap, across nodes too, at the cost of a round trip to the store
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true"
+    )]
     pub(crate) strict_caps: Option<bool>,
     /// Never shown to an unknown visitor
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true"
+    )]
     pub(crate) requires_user: Option<bool>,
     /// An IAB content category (repeatable)
     #[arg(long)]

@@ -130,9 +130,8 @@ mod tests {
 
     #[test]
     fn a_zone_may_have_its_own_ecpm() {
-        let parts = |text| {
-            ad_zone(text).map(|zone: AdZone| (zone.site_id, zone.zone_id, zone.ecpm_micros))
-        };
+        let parts =
+            |text| ad_zone(text).map(|zone: AdZone| (zone.site_id, zone.zone_id, zone.ecpm_micros));
         let expected = |site: &str, zone: &str, ecpm| Ok((site.into(), zone.into(), ecpm));
         assert_eq!(parts("news/top"), expected("news", "top", None));
         assert_eq!(parts("news/top=2.5"), expected("news", "top", Some(2_500_000)));
