@@ -161,10 +161,16 @@ impl Builder {
                 }
                 Change::Site(site) => rejected.extend(self.put_site(site).err()),
                 Change::Zone(zone) => rejected.extend(self.put_zone(zone).err()),
-                Change::Campaign(campaign) => self.put_campaign(campaign, &mut advertisers),
+                Change::Campaign(campaign) => {
+                    rejected.extend(self.put_campaign(campaign, &mut advertisers).err());
+                }
                 Change::Ad(ad) => rejected.extend(self.put_ad(ad).err()),
                 Change::Removed(key) => self.remove(&key, &mut advertisers),
             }
+        }
+        for Rejected { key, .. } in &rejected {
+            // What it was before must not be shown either.
+            self.remove(key, &mut advertisers);
         }
         for (account, advertiser) in advertisers {
             self.settle_exposure_lives(&account, &advertiser);
@@ -181,7 +187,9 @@ impl Builder {
     /// Frees what no decision reads any more, here rather than on a decision's thread.
     pub fn sweep(&mut self) {
         // A retired map still holds its blocks: those it shares with its successor live on, and
-        // the others go with it.
+        // the others go with it. So the maps go first.
+        let is_block = |retired: &Retired| matches!(retired, Retired::Block(_));
+        self.retired.retain(|retired| is_block(retired) || retired.is_read());
         self.retired.retain(Retired::is_read);
     }
 
@@ -217,10 +225,14 @@ impl Builder {
         &mut self,
         campaign: Campaign,
         advertisers: &mut BTreeSet<(AccountId, AdvertiserId)>,
-    ) {
+    ) -> Result<(), Rejected> {
+        if !self.accounts.contains_key(&campaign.account) {
+            let why = format!("its account {} is not there", campaign.account);
+            return Err(Rejected { key: Key::Campaign(campaign.id), why });
+        }
         let family = (campaign.account.clone(), campaign.advertiser.clone());
         self.advertisers.entry(family.clone()).or_default().insert(campaign.id.clone());
-        advertisers.insert(family);
+        advertisers.insert(family.clone());
         let rank = |campaign: &Campaign| {
             (campaign.serial, campaign.tier, campaign.thousand_impressions_micros)
         };
@@ -228,11 +240,17 @@ impl Builder {
         let row = CampaignRow { campaign, exposure_life_us: 0 };
         let Some(state) = self.campaigns.get_mut(&id) else {
             self.campaigns.insert(id, CampaignState { row, ads: BTreeMap::new() });
-            return;
+            return Ok(());
         };
         let old = std::mem::replace(&mut state.row, row);
         if old.campaign.serial != new_rank.0 {
             self.table.set(old.campaign.serial, None);
+        }
+        let old_family = (old.campaign.account.clone(), old.campaign.advertiser.clone());
+        if old_family != family {
+            // Made again in another account: its old siblings no longer answer for it.
+            leave_family(&mut self.advertisers, &old_family, &id);
+            advertisers.insert(old_family);
         }
         if rank(&old.campaign) != new_rank {
             let ads: Vec<_> = state.ads.values().cloned().collect();
@@ -241,6 +259,7 @@ impl Builder {
                 self.enter_zones(&ad);
             }
         }
+        Ok(())
     }
 
     fn put_ad(&mut self, ad: Ad) -> Result<(), Rejected> {
@@ -299,12 +318,7 @@ impl Builder {
                 let campaign = state.row.campaign;
                 self.table.set(campaign.serial, None);
                 let family = (campaign.account, campaign.advertiser);
-                if let Some(siblings) = self.advertisers.get_mut(&family) {
-                    siblings.remove(id);
-                    if siblings.is_empty() {
-                        self.advertisers.remove(&family);
-                    }
-                }
+                leave_family(&mut self.advertisers, &family, id);
                 advertisers.insert(family);
             }
             Key::Ad(campaign, unit) => {
@@ -400,6 +414,19 @@ impl Builder {
         let mut entries = added;
         entries.extend(kept.filter(|entry| !removed.contains(&entry.ad.serial)).cloned());
         Some(ZoneBlock::new(zone, Arc::clone(&state.site), account, entries))
+    }
+}
+
+fn leave_family(
+    advertisers: &mut HashMap<(AccountId, AdvertiserId), BTreeSet<CampaignId>>,
+    family: &(AccountId, AdvertiserId),
+    campaign: &CampaignId,
+) {
+    if let Some(siblings) = advertisers.get_mut(family) {
+        siblings.remove(campaign);
+        if siblings.is_empty() {
+            advertisers.remove(family);
+        }
     }
 }
 

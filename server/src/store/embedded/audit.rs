@@ -4,6 +4,7 @@ use prost::Message;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use slotwise_proto::v1::{CatalogChange, CatalogRecord, ChangeRecord};
 
+use super::catalog::meta;
 use super::commit::execute;
 use super::database::failed;
 use crate::limits::AUDIT_ROWS_MAX;
@@ -77,6 +78,10 @@ pub(super) fn changes(
     limit: usize,
 ) -> Result<Vec<CatalogChange>, StoreError> {
     let tx = reader.transaction().map_err(failed)?;
+    // The version is a caller's number: beyond the head it need not even fit SQLite's integers.
+    if version >= meta(&tx, "version")? {
+        return Ok(Vec::new());
+    }
     let oldest: Option<u64> =
         tx.query_row("SELECT min(version) FROM audit", [], |row| row.get(0)).map_err(failed)?;
     let oldest = oldest.unwrap_or(1);

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use rusqlite::params;
 use slotwise_core::model::Profile;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::database::{Database, failed};
 use super::exposures::{Shown, decode, encode, new_batch};
@@ -31,6 +31,8 @@ use crate::ports::{Admit, Clock, ProfileStore, StoreError, VisitorKey};
 const SHARDS: usize = 1_024;
 /// Bytes of one part of the folded profiles.
 const PART_BYTES: usize = 4 << 20;
+/// Flushes that the writer is told of at once; further callers wait for room.
+const FLUSHES_WAITING_MAX: usize = 64;
 
 const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE journal (batch INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -40,9 +42,12 @@ const MIGRATIONS: [&str; 1] = ["
 /// The profiles of one node.
 pub struct EmbeddedProfiles {
     state: Arc<State>,
-    requests: mpsc::SyncSender<oneshot::Sender<Result<(), StoreError>>>,
+    requests: mpsc::Sender<Flush>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
+
+/// Told when all that was recorded before it is on disk.
+type Flush = oneshot::Sender<Result<(), StoreError>>;
 
 struct State {
     visitors: DashMap<VisitorKey, Profile>,
@@ -69,11 +74,10 @@ impl EmbeddedProfiles {
         let mut journal =
             Journal { database, state: Arc::clone(&state), bytes: 0, folded_bytes: 0 };
         journal.read_back()?;
-        // One waiting flush is enough: whoever comes later waits for the same disk.
-        let (requests, waiting) = mpsc::sync_channel(64);
+        let (requests, mut waiting) = mpsc::channel(FLUSHES_WAITING_MAX);
         let writer = std::thread::Builder::new()
             .name("profiles".to_owned())
-            .spawn(move || journal.run(&waiting))
+            .spawn(move || journal.run(&mut waiting))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Self { state, requests, writer: Mutex::new(Some(writer)) })
     }
@@ -138,7 +142,7 @@ impl ProfileStore for EmbeddedProfiles {
     async fn flush(&self) -> Result<(), StoreError> {
         let gone = || StoreError::Unavailable("the profiles' writer has stopped".to_owned());
         let (done, written) = oneshot::channel();
-        self.requests.try_send(done).map_err(|_| gone())?;
+        self.requests.send(done).await.map_err(|_| gone())?;
         if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             writer.thread().unpark();
         }
@@ -160,11 +164,12 @@ struct Journal {
 }
 
 impl Journal {
-    fn run(mut self, waiting: &mpsc::Receiver<oneshot::Sender<Result<(), StoreError>>>) {
+    fn run(mut self, waiting: &mut mpsc::Receiver<Flush>) {
         let mut swept = Instant::now();
         loop {
             let stopping = self.state.stopping.load(Ordering::Acquire);
-            let asked: Vec<_> = waiting.try_iter().collect();
+            let asked: Vec<_> =
+                std::iter::from_fn(|| waiting.try_recv().ok()).take(FLUSHES_WAITING_MAX).collect();
             let result = self.write_pending();
             if let Err(error) = &result {
                 tracing::error!(%error, "exposures are not on disk; trying again");

@@ -1,0 +1,25 @@
+//! The public face of the decision core, held against plain rules and the cases from the field
+//! (numbered as in the project's list of cases). Expected values come from the contract, from
+//! those cases or from a naive oracle (`support/oracle.rs`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test's helpers stop the test where something is not as it must be"
+)]
+
+#[path = "support/changes.rs"]
+mod changes;
+#[path = "support/market.rs"]
+mod market;
+#[path = "support/oracle.rs"]
+mod oracle;
+
+mod decide {
+    mod caps;
+    mod choosing;
+    mod index;
+    mod looking;
+    mod random;
+    mod verdicts;
+}

@@ -1,0 +1,132 @@
+//! What every store must do, run over each implementation: the promises of the ports in
+//! `server/src/ports`, as functions that know the traits only. A new store brings a [`Harness`]
+//! and one `suite!` line, and runs the very same.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "these functions are tests: they stop where something is not as promised"
+)]
+
+use std::sync::Arc;
+
+use slotwise_server::ports::{CatalogStore, Clock, ProfileStore};
+use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
+
+#[path = "conformance/catalog.rs"]
+mod catalog;
+#[path = "conformance/commits.rs"]
+mod commits;
+#[path = "conformance/feed.rs"]
+mod feed;
+#[path = "conformance/listing.rs"]
+mod listing;
+#[path = "conformance/profiles.rs"]
+mod profiles;
+#[path = "conformance/together.rs"]
+mod together;
+
+/// One place to keep things, empty at first, that an implementation opens again and again.
+trait Harness: Sync {
+    /// Opens the catalogue. What an earlier opening acknowledged is there.
+    async fn catalog(&self) -> Arc<dyn CatalogStore>;
+
+    /// Opens the profiles, with this clock.
+    async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore>;
+}
+
+/// Makes one test of each function, over a fresh harness.
+macro_rules! suite {
+    ($name:ident, $harness:expr) => {
+        suite!($name, $harness,
+            commits {
+                an_empty_store_stands_at_0
+                commits_count_from_1
+                a_commit_on_another_base_changes_nothing
+                a_commit_is_there_as_a_whole
+                serials_are_unique_and_never_reused
+                a_put_keeps_the_serial_and_raises_the_version
+                a_put_without_a_status_leaves_it_as_it_was
+                a_new_campaign_is_active_unless_told
+                a_status_alone_raises_the_rows_version
+                a_campaign_made_again_is_a_new_one
+                deletes_go_and_the_head_counts_the_ads
+                the_last_forced_change_is_known
+                keys_are_told_apart_by_kind_and_parent
+                bodies_come_back_byte_for_byte
+                everything_acknowledged_survives_reopening
+            }
+            feed {
+                load_gives_every_object_once_in_order
+                load_ends_with_an_error_when_nobody_listens
+                a_delta_from_each_version_leads_to_what_load_gives
+                a_delta_sees_an_object_that_was_made_again
+                a_delta_that_is_too_much_is_a_gap
+                changes_come_oldest_first
+                hints_receive_the_version_of_a_commit
+                the_audit_log_comes_newest_first_page_by_page
+                the_audit_log_of_one_object
+                the_audit_log_keeps_before_and_after
+            }
+            listing {
+                get_returns_only_what_is_there
+                pages_follow_the_order_of_ids
+                an_owners_sites_and_campaigns
+                ids_that_begin_with_a_prefix
+                zones_of_a_site_and_ads_of_a_campaign
+            }
+            together {
+                a_secret_is_the_same_for_everyone
+                a_reader_sees_one_version
+                parallel_commits_lose_nothing
+            }
+            profiles {
+                parallel_admits_stop_at_the_cap
+                parallel_admits_of_many_visitors_do_not_mix
+                accounts_are_kept_apart
+                an_admit_that_records_nothing_leaves_nothing
+                read_sees_what_admit_recorded
+                admit_sees_what_earlier_ones_recorded
+                what_was_flushed_is_durable
+                many_may_flush_at_once
+                a_clean_stop_loses_nothing
+                reopening_twice_doubles_nothing
+                a_list_of_live_exposures_stays_at_its_bound
+                a_list_makes_room_for_new_exposures_and_stays_at_its_bound
+                a_long_history_is_kept_whole
+                exposures_older_than_the_history_are_gone_after_reopening
+            }
+        );
+    };
+    ($name:ident, $harness:expr, $($of:ident { $($test:ident)* })*) => {
+        mod $name {
+            $(mod $of {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+                async fn $test() {
+                    crate::$of::$test(&$harness).await;
+                })*
+            })*
+        }
+    };
+}
+
+suite!(embedded, crate::Embedded::default());
+
+/// The embedded stores in a directory of their own.
+struct Embedded(tempfile::TempDir);
+
+impl Default for Embedded {
+    fn default() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+impl Harness for Embedded {
+    async fn catalog(&self) -> Arc<dyn CatalogStore> {
+        Arc::new(EmbeddedCatalog::open(self.0.path()).unwrap())
+    }
+
+    async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
+        Arc::new(EmbeddedProfiles::open(self.0.path(), clock).unwrap())
+    }
+}
