@@ -4,6 +4,8 @@
 //! sizes (100 makes a quick look). Everything is made from fixed rules, so two runs have the same
 //! data. Times are of whole operations on a store on disk, in seconds or milliseconds.
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,8 +56,7 @@ async fn import_ads(records: &[Record], ads: usize) {
         ad.landing_url = "javascript:alert(1)".to_owned();
     }
     let began = Instant::now();
-    let refused =
-        node.catalog.import(bad, ImportOptions::default(), "bench").await.unwrap();
+    let refused = node.catalog.import(bad, ImportOptions::default(), "bench").await.unwrap();
     assert_eq!(refused.problem_count, 1);
     assert_eq!(refused.problems[0].record_number as usize, ads);
     println!("import of {ads} ads with a bad last one, refused: {:.2} s", seconds(began));
@@ -85,8 +86,7 @@ async fn load_and_pause(dir: &std::path::Path, zones: usize) {
     let (mut stored, mut served) = (Vec::new(), Vec::new());
     let key = slotwise_core::index::Key::Campaign("brand:0".into());
     for round in 0..PAUSES {
-        let status =
-            if round % 2 == 0 { CampaignStatus::Paused } else { CampaignStatus::Active };
+        let status = if round % 2 == 0 { CampaignStatus::Paused } else { CampaignStatus::Active };
         let began = Instant::now();
         let change = node.catalog.set_status(&key, status.into(), "bench").await.unwrap();
         stored.push(began.elapsed());
@@ -134,10 +134,8 @@ impl Node {
 /// Ad `n` serves in 20 zones in a row, so that each zone has 20 ads and a campaign's 25 ads are
 /// in 500 zones.
 fn records(zones: usize) -> Vec<Record> {
-    let mut records = vec![Record::Account(Account {
-        account_id: "a".to_owned(),
-        ..Account::default()
-    })];
+    let mut records =
+        vec![Record::Account(Account { account_id: "a".to_owned(), ..Account::default() })];
     let place = |zone: usize| (format!("site{}", zone / ZONES_OF_SITE), format!("zone{zone}"));
     for site in 0..zones.div_ceil(ZONES_OF_SITE) {
         let (site_id, account_id) = (format!("site{site}"), "a".to_owned());
