@@ -4,7 +4,12 @@
 //! sizes (100 makes a quick look). Everything is made from fixed rules, so two runs have the same
 //! data. Times are of whole operations on a store on disk, in seconds or milliseconds.
 
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,12 +2,14 @@
 //! service's own on the way in, and back on the way out; they decide nothing.
 
 mod admin;
+mod calls;
 mod grpc;
 mod health;
 mod listener;
 mod refusal;
 
 pub use admin::{Admin, AdminDoor};
+pub use calls::Calls;
 pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};
-pub use listener::{Connection, Doorman, Drain, Slot, bind, server};
+pub use listener::{Connection, Doorman, Drain, Queue, Traffic, bind, server};

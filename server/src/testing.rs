@@ -78,17 +78,17 @@ impl Server {
 
     /// Where decisions are asked for.
     pub fn decision_addr(&self) -> SocketAddr {
-        self.app.decision_addr
+        self.app.decision_addr()
     }
 
     /// Where events are reported.
     pub fn event_addr(&self) -> SocketAddr {
-        self.app.event_addr
+        self.app.event_addr()
     }
 
     /// Where the catalogue is managed.
     pub fn admin_addr(&self) -> SocketAddr {
-        self.app.admin_addr
+        self.app.admin_addr()
     }
 
     /// Stops as SIGTERM would.

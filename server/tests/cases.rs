@@ -9,6 +9,13 @@
 //! with the chi-square below `chi_square_max`). An `import` step sends further records and
 //! expects `problems` ([number, field]) or none.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap
+)]
+
 mod support;
 
 use std::collections::BTreeMap;

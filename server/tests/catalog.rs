@@ -1,6 +1,13 @@
 //! The admin door through a real socket: puts with masks and versions, imports, exports, pages,
 //! the audit log and the live feed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap
+)]
+
 mod support;
 
 use slotwise_proto::json;
@@ -142,6 +149,7 @@ async fn a_version_that_is_not_the_objects_aborts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn what_an_object_names_must_be_there_and_belong_to_it() {
     let (server, mut client) = start().await;
     import(&server, &rich()).await;
@@ -241,6 +249,7 @@ async fn what_an_object_names_must_be_there_and_belong_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn puts_are_refused_with_the_field_and_the_kind_of_problem() {
     let (server, mut client) = start().await;
     import(&server, &rich()).await;

@@ -1,6 +1,13 @@
 //! The decision door through a real socket: what is refused, what is echoed, what is fixed by a
 //! seed, and what holds however parallel the callers are.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap
+)]
+
 mod support;
 
 use std::collections::HashSet;
@@ -43,6 +50,7 @@ fn chosen(answer: &ChooseAdsResponse) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn every_bad_field_is_refused_by_name() {
     let server = server(three_ads()).await;
     let mut client = decisions(&server).await;
@@ -350,13 +358,13 @@ async fn visitors_of_two_accounts_are_two() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stale_catalogue_says_so_where_that_is_configured() {
+async fn a_catalogue_that_is_confirmed_is_never_stale() {
     let clock = ManualClock::new(NOON_US);
     let server = Server::start_with(clock.clone(), &[("catalog_stale_after_s", "60")]).await;
     import(&server, &three_ads()).await;
     let mut client = decisions(&server).await;
     assert_eq!(client.choose_ads(ask("z", "", 1)).await.unwrap().into_inner().ads.len(), 1);
-    // The store is asked all the time: the catalogue is as old as the last answer.
+    // The catalogue is as old as the store's last word, not as its last change.
     clock.set(NOON_US + 3_600_000_000);
     let mut served = server.app().admin.served.clone();
     served.wait_for(|served| served.confirmed_at_us > NOON_US).await.unwrap();

@@ -1,5 +1,12 @@
 //! The kill switch: after it has answered, no decision holds the campaign.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap
+)]
+
 mod support;
 
 use std::sync::Arc;

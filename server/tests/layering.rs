@@ -1,6 +1,13 @@
 //! Who may import whom: model <- index <- decide <- server; only `app` names a store's
 //! implementation; doors never name a store. Cargo keeps I/O out of the core; this keeps the rest.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap
+)]
+
 use std::path::{Path, PathBuf};
 
 fn sources(dir: &str) -> Vec<(PathBuf, String)> {

@@ -4,29 +4,25 @@
 
 use std::thread::JoinHandle;
 
-use tokio_stream::Stream;
 use tonic::service::Routes;
 
-use crate::doors::{DecisionDoor, Slot};
+use crate::doors::{DecisionDoor, Queue};
 
 /// The running threads.
 pub(super) struct DecisionThreads(Vec<JoinHandle<()>>);
 
 impl DecisionThreads {
     /// Starts one thread for each of `queues`.
-    pub(super) fn start<Q>(
-        queues: Vec<Q>,
+    pub(super) fn start(
+        queues: Vec<Queue>,
         door: &DecisionDoor,
         routes: &Routes,
-    ) -> std::io::Result<Self>
-    where
-        Q: Stream<Item = (std::net::TcpStream, Slot)> + Send + 'static,
-    {
-        let start = |(at, queue): (usize, Q)| {
+    ) -> std::io::Result<Self> {
+        let start = |(at, queue): (usize, Queue)| {
             let (door, routes) = (door.clone(), routes.clone());
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             std::thread::Builder::new().name(format!("decide-{at}")).spawn(move || {
-                runtime.block_on(super::ended(door.serve(routes, queue)));
+                runtime.block_on(super::doors::ended(door.serve(routes, queue)));
             })
         };
         Ok(Self(queues.into_iter().enumerate().map(start).collect::<std::io::Result<_>>()?))

@@ -1,7 +1,7 @@
 //! From what somebody wants the catalogue to hold to one commit: every object is checked in
 //! itself and against all that it names, as it will be afterwards.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use slotwise_core::index::{Index, Key};
 use slotwise_core::model::Status;
@@ -125,11 +125,13 @@ pub(super) async fn plan(
     let (staged, mut problems) = stage(&records);
     let mut stored = read(store, &records, intent).await?;
     add_dependent_ads(store, &records, &mut stored, intent).await?;
+    let stays = if intent.replace { None } else { Some(&stored.rows) };
     let view = references::View {
         records: &records,
         staged: &staged,
-        stored: if intent.replace { None } else { Some(&stored.rows) },
+        stored: stays,
         before: &stored.rows,
+        places: references::Places::new(&records, stays),
         index,
     };
     problems.extend(view.problems());
@@ -165,8 +167,7 @@ async fn read(
     records: &[Record],
     intent: &Intent,
 ) -> Result<Stored, PlanError> {
-    let keys: HashSet<Key> = records.iter().flat_map(references::keys).collect();
-    let (head, rows) = store.get(&keys.into_iter().collect::<Vec<_>>()).await?;
+    let (head, rows) = store.get(&references::keys(records)).await?;
     let rows = rows.into_iter().map(|row| {
         let record = stored(&row)?;
         Ok((row.key.clone(), (row, record)))

@@ -18,7 +18,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Asks every door for its health, as a caller would.
 pub(super) async fn wait(app: &App) -> anyhow::Result<()> {
-    for addr in [app.decision_addr, app.event_addr, app.admin_addr] {
+    for addr in [app.decision_addr(), app.event_addr(), app.admin_addr()] {
         let door = reachable(addr);
         let ask = async {
             let channel = Endpoint::try_from(format!("http://{door}"))?.connect().await?;
@@ -37,7 +37,7 @@ pub(super) async fn wait(app: &App) -> anyhow::Result<()> {
 
 /// Prints the line that begins with `ready`, and three commands to try.
 pub(super) async fn print(app: &App, config: &Config) -> anyhow::Result<()> {
-    let (decisions, events, admin) = (app.decision_addr, app.event_addr, app.admin_addr);
+    let (decisions, events, admin) = (app.decision_addr(), app.event_addr(), app.admin_addr());
     let ads = app.admin.catalog.store().head().await?.ads;
     let data = config.data_dir.display();
     let mut text = format!(

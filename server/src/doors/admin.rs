@@ -8,14 +8,14 @@ mod zone_ads;
 
 use std::sync::Arc;
 
-use futures_util::stream::Stream;
 use slotwise_core::index::Index;
 use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
 use tokio::sync::watch;
 use tokio_stream::StreamExt;
 use tonic::service::Routes;
 
-use super::listener::{Connection, Drain, Slot, server};
+use super::calls::Calls;
+use super::listener::{Connection, Drain, Queue, server};
 use crate::catalog::Catalog;
 use crate::limits::ADMIN_MESSAGE_BYTES_MAX;
 use crate::refresh::Served;
@@ -38,13 +38,14 @@ pub struct Admin {
 #[derive(Clone)]
 pub struct AdminDoor {
     admin: Arc<Admin>,
+    calls: Calls,
     drain: Drain,
 }
 
 impl AdminDoor {
     /// A door that answers from `admin`.
-    pub fn new(admin: Arc<Admin>, drain: Drain) -> Self {
-        Self { admin, drain }
+    pub fn new(admin: Arc<Admin>, calls: Calls, drain: Drain) -> Self {
+        Self { admin, calls, drain }
     }
 
     /// Serves `connections` until the drain is over; `routes` has what every door has.
@@ -54,12 +55,13 @@ impl AdminDoor {
     pub async fn serve(
         self,
         routes: Routes,
-        connections: impl Stream<Item = (std::net::TcpStream, Slot)> + Send + 'static,
+        connections: Queue,
     ) -> Result<(), tonic::transport::Error> {
-        let drain = self.drain.clone();
+        let (drain, calls) = (self.drain.clone(), self.calls.clone());
         let service =
             CatalogServiceServer::new(self).max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
         server()
+            .layer(calls)
             .add_routes(routes.add_service(service))
             .serve_with_incoming_shutdown(connections.map(Connection::take_over), async move {
                 drain.begun().await;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -77,21 +77,51 @@ pub struct Doorman {
     desks: Vec<Desk>,
 }
 
+/// The connections of one thread.
+#[derive(Default)]
+pub struct Traffic {
+    open: AtomicUsize,
+    moved: AtomicU64,
+}
+
+impl Traffic {
+    /// How often bytes have come or gone; while it grows, somebody takes or says something.
+    pub fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
+    }
+}
+
 struct Desk {
-    open: Arc<AtomicUsize>,
+    traffic: Arc<Traffic>,
     queue: mpsc::Sender<(std::net::TcpStream, Slot)>,
+}
+
+/// Accepted connections on their way to the thread that will serve them.
+pub type Queue = ReceiverStream<(std::net::TcpStream, Slot)>;
+
+impl Desk {
+    fn new() -> (Self, Queue) {
+        let (queue, connections) = mpsc::channel(ACCEPT_QUEUE_MAX);
+        (Self { traffic: Arc::default(), queue }, ReceiverStream::new(connections))
+    }
 }
 
 impl Doorman {
     /// A doorman for `threads` threads, and what each of them serves.
-    pub fn new(threads: usize) -> (Self, Vec<ReceiverStream<(std::net::TcpStream, Slot)>>) {
-        let (desks, queues) = (0..threads)
-            .map(|_| {
-                let (queue, connections) = mpsc::channel(ACCEPT_QUEUE_MAX);
-                (Desk { open: Arc::default(), queue }, ReceiverStream::new(connections))
-            })
-            .unzip();
+    pub fn new(threads: usize) -> (Self, Vec<Queue>) {
+        let (desks, queues) = (0..threads).map(|_| Desk::new()).unzip();
         (Self { desks }, queues)
+    }
+
+    /// A doorman for a door that one runtime serves.
+    pub fn for_one() -> (Self, Queue) {
+        let (desk, queue) = Desk::new();
+        (Self { desks: vec![desk] }, queue)
+    }
+
+    /// The traffic of each thread.
+    pub fn traffic(&self) -> impl Iterator<Item = Arc<Traffic>> + '_ {
+        self.desks.iter().map(|desk| Arc::clone(&desk.traffic))
     }
 
     /// Accepts until `drain` begins.
@@ -113,7 +143,7 @@ impl Doorman {
     }
 
     async fn hand_over(&self, stream: TcpStream) -> std::io::Result<()> {
-        let open = |desk: &&Desk| desk.open.load(Ordering::Relaxed);
+        let open = |desk: &&Desk| desk.traffic.open.load(Ordering::Relaxed);
         let total: usize = self.desks.iter().map(|desk| open(&desk)).sum();
         if total >= CONNECTIONS_MAX {
             tracing::warn!(limit = CONNECTIONS_MAX, "too many connections: one is turned away");
@@ -122,7 +152,7 @@ impl Doorman {
         let Some(desk) = self.desks.iter().min_by_key(open) else { return Ok(()) };
         // A custom incoming stream ignores the server builder's own flag for this.
         stream.set_nodelay(true)?;
-        let slot = Slot::take(&desk.open);
+        let slot = Slot::take(&desk.traffic);
         // The thread is gone only when the server stops.
         let _ = desk.queue.send((stream.into_std()?, slot)).await;
         Ok(())
@@ -130,25 +160,33 @@ impl Doorman {
 }
 
 /// One of a thread's open connections.
-pub struct Slot(Arc<AtomicUsize>);
+pub struct Slot(Arc<Traffic>);
 
 impl Slot {
-    fn take(open: &Arc<AtomicUsize>) -> Self {
-        open.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(open))
+    fn take(traffic: &Arc<Traffic>) -> Self {
+        traffic.open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(traffic))
+    }
+
+    /// Notes that bytes have moved, where an attempt to move some is over.
+    fn note<T>(&self, attempt: Poll<T>) -> Poll<T> {
+        if attempt.is_ready() {
+            self.0.moved.fetch_add(1, Ordering::Relaxed);
+        }
+        attempt
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// An accepted connection, on the thread that serves it.
 pub struct Connection {
     stream: TcpStream,
-    _slot: Slot,
+    slot: Slot,
 }
 
 impl Connection {
@@ -157,7 +195,7 @@ impl Connection {
     /// # Errors
     /// When this thread's runtime cannot watch the socket.
     pub fn take_over((stream, slot): (std::net::TcpStream, Slot)) -> std::io::Result<Self> {
-        Ok(Self { stream: TcpStream::from_std(stream)?, _slot: slot })
+        Ok(Self { stream: TcpStream::from_std(stream)?, slot })
     }
 }
 
@@ -175,7 +213,8 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.slot.note(attempt)
     }
 }
 
@@ -185,7 +224,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let attempt = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.slot.note(attempt)
     }
 
     fn poll_write_vectored(
@@ -193,7 +233,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.slot.note(attempt)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -113,6 +113,16 @@ struct CampaignState {
     ads: BTreeMap<AdUnitId, Arc<Ad>>,
 }
 
+type FamilyKey = (AccountId, AdvertiserId);
+
+/// The campaigns of one advertiser in one account: an advertiser-wide cap of one concerns all.
+#[derive(Default)]
+struct Family {
+    members: BTreeSet<CampaignId>,
+    /// The longest window of any such cap, as of the last [`Builder::settle_exposure_lives`].
+    cap_window_us: i64,
+}
+
 #[derive(Default)]
 struct ZoneEdit {
     key: Option<(SiteId, ZoneId)>,
@@ -126,8 +136,7 @@ pub struct Builder {
     accounts: HashMap<AccountId, Account>,
     sites: HashMap<SiteId, SiteState>,
     campaigns: HashMap<CampaignId, CampaignState>,
-    /// Siblings, as an advertiser-wide cap of one concerns the others.
-    advertisers: HashMap<(AccountId, AdvertiserId), BTreeSet<CampaignId>>,
+    advertisers: HashMap<FamilyKey, Family>,
     ads_len: usize,
     table: CampaignTable,
     edits: HashMap<ZoneSerial, ZoneEdit>,
@@ -153,7 +162,7 @@ impl Builder {
     ) -> Vec<Rejected> {
         changes.sort_by_key(Change::rank);
         let mut rejected = Vec::new();
-        let mut advertisers = BTreeSet::new();
+        let mut unsettled = BTreeSet::new();
         for change in changes {
             match change {
                 Change::Account(account) => {
@@ -162,18 +171,18 @@ impl Builder {
                 Change::Site(site) => rejected.extend(self.put_site(site).err()),
                 Change::Zone(zone) => rejected.extend(self.put_zone(zone).err()),
                 Change::Campaign(campaign) => {
-                    rejected.extend(self.put_campaign(campaign, &mut advertisers).err());
+                    rejected.extend(self.put_campaign(campaign, &mut unsettled).err());
                 }
                 Change::Ad(ad) => rejected.extend(self.put_ad(ad).err()),
-                Change::Removed(key) => self.remove(&key, &mut advertisers),
+                Change::Removed(key) => self.remove(&key, &mut unsettled),
             }
         }
         for Rejected { key, .. } in &rejected {
             // What it was before must not be shown either.
-            self.remove(key, &mut advertisers);
+            self.remove(key, &mut unsettled);
         }
-        for (account, advertiser) in advertisers {
-            self.settle_exposure_lives(&account, &advertiser);
+        for family in &unsettled {
+            self.settle_exposure_lives(family);
         }
         self.publish(version, index);
         rejected
@@ -224,33 +233,42 @@ impl Builder {
     fn put_campaign(
         &mut self,
         campaign: Campaign,
-        advertisers: &mut BTreeSet<(AccountId, AdvertiserId)>,
+        unsettled: &mut BTreeSet<FamilyKey>,
     ) -> Result<(), Rejected> {
         if !self.accounts.contains_key(&campaign.account) {
             let why = format!("its account {} is not there", campaign.account);
             return Err(Rejected { key: Key::Campaign(campaign.id), why });
         }
-        let family = (campaign.account.clone(), campaign.advertiser.clone());
-        self.advertisers.entry(family.clone()).or_default().insert(campaign.id.clone());
-        advertisers.insert(family.clone());
+        let key = (campaign.account.clone(), campaign.advertiser.clone());
+        let family = self.advertisers.entry(key.clone()).or_default();
+        family.members.insert(campaign.id.clone());
         let rank = |campaign: &Campaign| {
             (campaign.serial, campaign.tier, campaign.thousand_impressions_micros)
         };
         let (id, new_rank) = (campaign.id.clone(), rank(&campaign));
-        let row = CampaignRow { campaign, exposure_life_us: 0 };
+        let cap_window_us = campaign.advertiser_cap_window_us();
+        let exposure_life_us = campaign.cap_window_us().max(family.cap_window_us);
+        let row = CampaignRow { campaign, exposure_life_us };
+        self.table.set(new_rank.0, Some(row.clone()));
         let Some(state) = self.campaigns.get_mut(&id) else {
             self.campaigns.insert(id, CampaignState { row, ads: BTreeMap::new() });
+            if cap_window_us > 0 {
+                unsettled.insert(key);
+            }
             return Ok(());
         };
         let old = std::mem::replace(&mut state.row, row);
         if old.campaign.serial != new_rank.0 {
             self.table.set(old.campaign.serial, None);
         }
-        let old_family = (old.campaign.account.clone(), old.campaign.advertiser.clone());
-        if old_family != family {
+        if old.campaign.advertiser_cap_window_us() != cap_window_us {
+            unsettled.insert(key.clone());
+        }
+        let old_key = (old.campaign.account.clone(), old.campaign.advertiser.clone());
+        if old_key != key {
             // Made again in another account: its old siblings no longer answer for it.
-            leave_family(&mut self.advertisers, &old_family, &id);
-            advertisers.insert(old_family);
+            leave_family(&mut self.advertisers, &old_key, &id);
+            unsettled.extend([key, old_key]);
         }
         if rank(&old.campaign) != new_rank {
             let ads: Vec<_> = state.ads.values().cloned().collect();
@@ -295,7 +313,7 @@ impl Builder {
         Ok(())
     }
 
-    fn remove(&mut self, key: &Key, advertisers: &mut BTreeSet<(AccountId, AdvertiserId)>) {
+    fn remove(&mut self, key: &Key, unsettled: &mut BTreeSet<FamilyKey>) {
         match key {
             Key::Account(id) => drop(self.accounts.remove(id)),
             Key::Site(id) => {
@@ -319,7 +337,7 @@ impl Builder {
                 self.table.set(campaign.serial, None);
                 let family = (campaign.account, campaign.advertiser);
                 leave_family(&mut self.advertisers, &family, id);
-                advertisers.insert(family);
+                unsettled.insert(family);
             }
             Key::Ad(campaign, unit) => {
                 let state = self.campaigns.get_mut(campaign);
@@ -358,16 +376,18 @@ impl Builder {
 
     /// An advertiser-wide cap counts every showing of the advertiser: so each of its campaigns
     /// is recorded for as long as any of them may ask.
-    fn settle_exposure_lives(&mut self, account: &AccountId, advertiser: &AdvertiserId) {
-        let family = (account.clone(), advertiser.clone());
-        let Some(siblings) = self.advertisers.get(&family) else { return };
-        let rows = siblings.iter().filter_map(|id| self.campaigns.get(id));
+    fn settle_exposure_lives(&mut self, key: &FamilyKey) {
+        let Some(family) = self.advertisers.get_mut(key) else { return };
+        let rows = family.members.iter().filter_map(|id| self.campaigns.get(id));
         let wide = rows.map(|state| state.row.campaign.advertiser_cap_window_us()).max();
-        for id in siblings {
+        family.cap_window_us = wide.unwrap_or(0);
+        for id in &family.members {
             let Some(state) = self.campaigns.get_mut(id) else { continue };
-            let own = state.row.campaign.cap_window_us();
-            state.row.exposure_life_us = own.max(wide.unwrap_or(0));
-            self.table.set(state.row.campaign.serial, Some(state.row.clone()));
+            let life_us = state.row.campaign.cap_window_us().max(family.cap_window_us);
+            if state.row.exposure_life_us != life_us {
+                state.row.exposure_life_us = life_us;
+                self.table.set(state.row.campaign.serial, Some(state.row.clone()));
+            }
         }
     }
 
@@ -418,14 +438,14 @@ impl Builder {
 }
 
 fn leave_family(
-    advertisers: &mut HashMap<(AccountId, AdvertiserId), BTreeSet<CampaignId>>,
-    family: &(AccountId, AdvertiserId),
+    advertisers: &mut HashMap<FamilyKey, Family>,
+    key: &FamilyKey,
     campaign: &CampaignId,
 ) {
-    if let Some(siblings) = advertisers.get_mut(family) {
-        siblings.remove(campaign);
-        if siblings.is_empty() {
-            advertisers.remove(family);
+    if let Some(family) = advertisers.get_mut(key) {
+        family.members.remove(campaign);
+        if family.members.is_empty() {
+            advertisers.remove(key);
         }
     }
 }

@@ -21,28 +21,41 @@ pub(super) struct View<'p> {
     pub(super) stored: Option<&'p HashMap<Key, (Row, Record)>>,
     /// What is stored now under the keys that the records are or name.
     pub(super) before: &'p HashMap<Key, (Row, Record)>,
+    pub(super) places: Places<'p>,
     pub(super) index: &'p Index,
 }
 
-/// The keys of the object in `record` and of all that it names.
-pub(super) fn keys(record: &Record) -> Vec<Key> {
-    let mut keys = vec![key_of(record)];
-    match record {
-        Record::Account(_) => {}
-        Record::Site(site) => keys.push(Key::Account(site.account_id.as_str().into())),
-        Record::Zone(zone) => keys.push(Key::Site(zone.site_id.as_str().into())),
-        Record::Campaign(campaign) => {
-            keys.push(Key::Account(campaign.account_id.as_str().into()));
-        }
-        Record::Ad(ad) => {
-            keys.push(Key::Campaign(ad.campaign_id.as_str().into()));
-            for zone in &ad.zones {
-                keys.push(Key::Site(zone.site_id.as_str().into()));
-                keys.push(zone_key(zone));
+/// The sites and zones as they will be, by borrowed ids: ads ask for them by the million.
+#[derive(Default)]
+pub(super) struct Places<'p> {
+    owners: HashMap<&'p str, &'p str>,
+    zones: HashSet<(&'p str, &'p str)>,
+}
+
+/// The keys of all objects that `records` are or name, each once.
+pub(super) fn keys(records: &[Record]) -> Vec<Key> {
+    let mut keys: HashSet<Key> = HashSet::with_capacity(records.len());
+    // Ads name the same zones over and over: told apart before anything is copied.
+    let (mut sites, mut zones) = (HashSet::new(), HashSet::new());
+    for record in records {
+        keys.insert(key_of(record));
+        match record {
+            Record::Account(_) => {}
+            Record::Site(site) => drop(keys.insert(Key::Account(site.account_id.as_str().into()))),
+            Record::Zone(zone) => drop(sites.insert(zone.site_id.as_str())),
+            Record::Campaign(campaign) => {
+                keys.insert(Key::Account(campaign.account_id.as_str().into()));
+            }
+            Record::Ad(ad) => {
+                keys.insert(Key::Campaign(ad.campaign_id.as_str().into()));
+                sites.extend(ad.zones.iter().map(|zone| zone.site_id.as_str()));
+                zones.extend(ad.zones.iter().map(place));
             }
         }
     }
-    keys
+    keys.extend(sites.into_iter().map(|site| Key::Site(site.into())));
+    keys.extend(zones.into_iter().map(|(site, zone)| Key::Zone(site.into(), zone.into())));
+    keys.into_iter().collect()
 }
 
 /// A campaign's price per thousand impressions, where it has one.
@@ -157,22 +170,19 @@ impl View<'_> {
             problems.push(Problem::invalid("ecpm_micros", message));
         }
         for (at, zone) in ad.zones.iter().enumerate() {
-            let key = zone_key(zone);
-            if self.find(&key).is_none() {
-                problems.push(missing(&key, &format!("zones[{at}].zone_id")));
+            let (field, (site_id, zone_id)) = (format!("zones[{at}].zone_id"), place(zone));
+            if !self.places.zones.contains(&(site_id, zone_id)) {
+                let message = format!("there is no zone {site_id}/{zone_id}");
+                problems.push(Problem::precondition(field, message));
                 continue;
             }
-            let site = self.find(&Key::Site(zone.site_id.as_str().into()));
-            let owner = match site {
-                Some(Record::Site(site)) => site.account_id.as_str(),
-                _ => "no account",
-            };
+            let owner = self.places.owners.get(site_id).copied().unwrap_or("no account");
             if owner != campaign.account_id {
                 let message = format!(
-                    "{key} is a zone of {owner}; the campaign is of {}",
+                    "{site_id}/{zone_id} is a zone of {owner}; the campaign is of {}",
                     campaign.account_id
                 );
-                problems.push(Problem::precondition(format!("zones[{at}].zone_id"), message));
+                problems.push(Problem::precondition(field, message));
             }
         }
         problems
@@ -181,28 +191,51 @@ impl View<'_> {
     /// Zones that would hold too many ads. What the index shows may lag by one change; the
     /// limit guards the memory of the nodes, not an invariant.
     fn full_zones(&self) -> Vec<Numbered> {
-        let mut new_ads: HashMap<Key, (usize, u32)> = HashMap::new();
+        let mut new_ads: HashMap<(&str, &str), (usize, u32)> = HashMap::new();
         for (record_number, record) in (1..).zip(self.records) {
             let Record::Ad(ad) = record else { continue };
-            let before: HashSet<Key> = match self.stored.and_then(|stored| stored.get(&ad.key())) {
-                Some((_, Record::Ad(before))) => before.zones.iter().map(zone_key).collect(),
+            let before: HashSet<_> = match self.stored.and_then(|stored| stored.get(&ad.key())) {
+                Some((_, Record::Ad(before))) => before.zones.iter().map(place).collect(),
                 _ => HashSet::new(),
             };
-            for key in ad.zones.iter().map(zone_key).filter(|key| !before.contains(key)) {
-                let (len, last) = new_ads.entry(key).or_default();
+            for zone in ad.zones.iter().map(place).filter(|zone| !before.contains(zone)) {
+                let (len, last) = new_ads.entry(zone).or_default();
                 (*len, *last) = (*len + 1, record_number);
             }
         }
-        let over = |(key, (new, record_number)): (Key, (usize, u32))| {
-            let (site, zone) = key.parts();
+        let over = |((site, zone), (new, record_number)): ((&str, &str), (usize, u32))| {
             let now = self.stored.and_then(|_| self.index.zone(site, zone));
             let len = now.map_or(0, |block| block.entries.len()) + new;
             (len > ADS_IN_ZONE_MAX).then(|| {
-                let message = format!("{key} would hold {len} ads; the limit is {ADS_IN_ZONE_MAX}");
+                let message =
+                    format!("{site}/{zone} would hold {len} ads; the limit is {ADS_IN_ZONE_MAX}");
                 Numbered { record_number, problem: Problem::precondition("zones", message) }
             })
         };
         new_ads.into_iter().filter_map(over).collect()
+    }
+}
+
+impl<'p> Places<'p> {
+    /// Of what is stored and stays, and of the staged records over it.
+    pub(super) fn new(
+        records: &'p [Record],
+        stored: Option<&'p HashMap<Key, (Row, Record)>>,
+    ) -> Self {
+        let mut places = Self::default();
+        let stored = stored.into_iter().flat_map(HashMap::values).map(|(_, record)| record);
+        for record in stored.chain(records) {
+            match record {
+                Record::Site(site) => {
+                    places.owners.insert(&site.site_id, &site.account_id);
+                }
+                Record::Zone(zone) => {
+                    places.zones.insert((&zone.site_id, &zone.zone_id));
+                }
+                _ => {}
+            }
+        }
+        places
     }
 }
 
@@ -213,8 +246,8 @@ fn ranks_by_campaign(ad: &Ad) -> bool {
     ad.ecpm_micros.is_none() && (ad.zones.is_empty() || ad.zones.iter().any(by_campaign))
 }
 
-fn zone_key(zone: &AdZone) -> Key {
-    Key::Zone(zone.site_id.as_str().into(), zone.zone_id.as_str().into())
+fn place(zone: &AdZone) -> (&str, &str) {
+    (&zone.site_id, &zone.zone_id)
 }
 
 fn missing(key: &Key, field: &str) -> Problem {

@@ -160,3 +160,77 @@ fn unseeded() -> Rng {
         Rng::seed_from_u64(seeds.next_u64())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use slotwise_core::index::{Builder, Change};
+    use slotwise_core::model::{Account, AccountSerial, Blocks, Site, Zone, ZoneSerial};
+
+    use super::*;
+    use crate::ports::{Admit, StoreError};
+    use crate::testing::ManualClock;
+
+    struct NoProfiles;
+
+    #[async_trait]
+    impl ProfileStore for NoProfiles {
+        async fn admit(
+            &self,
+            _visitor: VisitorKey,
+            _now_us: i64,
+            _wait: Duration,
+            _admit: Admit<'_>,
+        ) -> Result<(), StoreError> {
+            Err(StoreError::Full("no profiles here"))
+        }
+
+        async fn read(&self, _: VisitorKey, _: Duration) -> Result<Profile, StoreError> {
+            Err(StoreError::Full("no profiles here"))
+        }
+
+        async fn flush(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_catalogue_that_nobody_confirms_goes_stale() {
+        let index = Arc::new(Index::default());
+        let place = vec![
+            Change::Account(Account { serial: AccountSerial(1), id: "a".into() }),
+            Change::Site(Site { id: "s".into(), account: "a".into(), blocks: Blocks::default() }),
+            Change::Zone(Zone {
+                serial: ZoneSerial(1),
+                site: "s".into(),
+                id: "z".into(),
+                sizes: Box::default(),
+                floor_ecpm_micros: 0,
+            }),
+        ];
+        assert!(Builder::default().apply(place, 1, &index).is_empty());
+        let clock = ManualClock::new(1_000_000);
+        let confirmed = Served { confirmed_at_us: 1_000_000, ..Served::default() };
+        let (_keep, served) = watch::channel(confirmed);
+        let chooser = Chooser {
+            index,
+            profiles: Arc::new(NoProfiles),
+            clock: clock.clone(),
+            visitor_key: [0; 16],
+            served,
+            stale_after_us: Some(60_000_000),
+            counters: Arc::default(),
+        };
+        let ask = ChooseAdsRequest {
+            site_id: "s".into(),
+            zone_id: "z".into(),
+            ..ChooseAdsRequest::default()
+        };
+        for (later_us, reason) in
+            [(60_000_000, NoAdReason::ZoneEmpty), (60_000_001, NoAdReason::CatalogStale)]
+        {
+            clock.set(1_000_000 + later_us);
+            assert_eq!(chooser.choose(&ask).await.unwrap().no_ad_reason(), reason);
+        }
+    }
+}

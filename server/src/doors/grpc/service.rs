@@ -13,7 +13,8 @@ use tokio_stream::StreamExt;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::super::listener::{Connection, Drain, Slot, server};
+use super::super::calls::Calls;
+use super::super::listener::{Connection, Drain, Queue, server};
 use super::super::refusal::Refusal;
 use super::answer;
 use super::choose::Chooser;
@@ -29,13 +30,19 @@ const BATCH_TURN: usize = 32;
 pub struct DecisionDoor {
     chooser: Arc<Chooser>,
     in_flight: Arc<InFlight>,
+    calls: Calls,
     drain: Drain,
 }
 
 impl DecisionDoor {
     /// A door that answers from `chooser`.
-    pub fn new(chooser: Arc<Chooser>, in_flight: Arc<InFlight>, drain: Drain) -> Self {
-        Self { chooser, in_flight, drain }
+    pub fn new(
+        chooser: Arc<Chooser>,
+        in_flight: Arc<InFlight>,
+        calls: Calls,
+        drain: Drain,
+    ) -> Self {
+        Self { chooser, in_flight, calls, drain }
     }
 
     /// Serves `connections` until the drain is over; `routes` has what every door has.
@@ -45,12 +52,13 @@ impl DecisionDoor {
     pub async fn serve(
         self,
         routes: Routes,
-        connections: impl Stream<Item = (std::net::TcpStream, Slot)> + Send + 'static,
+        connections: Queue,
     ) -> Result<(), tonic::transport::Error> {
-        let drain = self.drain.clone();
+        let (drain, calls) = (self.drain.clone(), self.calls.clone());
         let service = AdDecisionServiceServer::new(self.clone())
             .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
         server()
+            .layer(calls)
             .layer(DeliveryLayer(self.in_flight))
             .add_routes(routes.add_service(service))
             .serve_with_incoming_shutdown(connections.map(Connection::take_over), async move {

@@ -1,0 +1,160 @@
+//! The three doors: opened together, closed together.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt;
+use tonic::service::Routes;
+use tonic::transport::Error;
+
+use super::decisions::DecisionThreads;
+use crate::config::Config;
+use crate::doors::{
+    Admin, AdminDoor, Calls, Chooser, Connection, DecisionDoor, Doorman, Drain, Health, Queue,
+    Traffic, bind, reflect, server,
+};
+use crate::inflight::InFlight;
+use crate::limits::DRAIN_QUIET;
+
+/// The services of each door.
+const DECISION_SERVICES: &[&str] = &["slotwise.v1.AdDecisionService"];
+const ADMIN_SERVICES: &[&str] = &["slotwise.v1.CatalogService"];
+
+/// How often a stop looks whether it is over.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The open doors.
+pub(super) struct Doors {
+    pub(super) decision_addr: SocketAddr,
+    pub(super) event_addr: SocketAddr,
+    pub(super) admin_addr: SocketAddr,
+    drain: Drain,
+    health: Vec<Health>,
+    decisions: DecisionThreads,
+    servers: Vec<JoinHandle<()>>,
+    traffic: Vec<Arc<Traffic>>,
+    calls: Calls,
+}
+
+impl Doors {
+    /// Opens all three; every one answers when this returns.
+    pub(super) async fn open(
+        config: &Config,
+        chooser: Chooser,
+        admin: Arc<Admin>,
+        in_flight: Arc<InFlight>,
+    ) -> anyhow::Result<Self> {
+        // All are bound before any is served, so that a taken address stops the start.
+        let listen = |key, addr| bind(addr).with_context(|| format!("{key} = \"{addr}\""));
+        let decisions_at = listen("decision_addr", config.decision_addr)?;
+        let events_at = listen("event_addr", config.event_addr)?;
+        let admin_at = listen("admin_addr", config.admin_addr)?;
+        let (decision_addr, event_addr, admin_addr) =
+            (decisions_at.local_addr()?, events_at.local_addr()?, admin_at.local_addr()?);
+
+        let (decision_health, routes) = reflect(DECISION_SERVICES).await?;
+        let (drain, calls) = (Drain::default(), Calls::default());
+        let (doorman, queues) = Doorman::new(config.decision_threads);
+        let mut traffic: Vec<_> = doorman.traffic().collect();
+        let door = DecisionDoor::new(Arc::new(chooser), in_flight, calls.clone(), drain.clone());
+        let decisions = DecisionThreads::start(queues, &door, &routes)?;
+        let mut servers = vec![tokio::spawn(doorman.accept(decisions_at, drain.clone()))];
+
+        // No service stands on the event door yet: health and reflection say so, and every call
+        // is answered UNIMPLEMENTED.
+        let (event_health, routes) = reflect(&[]).await?;
+        let connections = one_desk(events_at, &drain, &mut servers, &mut traffic);
+        let serving = serve_bare(routes, connections, calls.clone(), drain.clone());
+        servers.push(tokio::spawn(ended(serving)));
+
+        let (admin_health, routes) = reflect(ADMIN_SERVICES).await?;
+        let connections = one_desk(admin_at, &drain, &mut servers, &mut traffic);
+        let door = AdminDoor::new(admin, calls.clone(), drain.clone());
+        servers.push(tokio::spawn(ended(door.serve(routes, connections))));
+
+        let health = vec![decision_health, event_health, admin_health];
+        for door in &health {
+            door.set(true).await;
+        }
+        Ok(Self {
+            decision_addr,
+            event_addr,
+            admin_addr,
+            drain,
+            health,
+            decisions,
+            servers,
+            traffic,
+            calls,
+        })
+    }
+
+    /// Takes no more calls and finishes those that are open, for at most `deadline`; returns
+    /// whether all were finished.
+    ///
+    /// A peer that holds a connection and says nothing is not waited for; one that takes its
+    /// answers slowly is.
+    pub(super) async fn close(&self, deadline: Duration) -> bool {
+        let began = Instant::now();
+        for door in &self.health {
+            door.set(false).await;
+        }
+        self.drain.begin();
+        let (mut quiet_since, mut moved_before) = (Instant::now(), self.moved());
+        loop {
+            if self.decisions.are_over() && self.servers.iter().all(JoinHandle::is_finished) {
+                return true;
+            }
+            let moved_now = self.moved();
+            if self.calls.open() > 0 || moved_now != moved_before {
+                (moved_before, quiet_since) = (moved_now, Instant::now());
+            }
+            if quiet_since.elapsed() >= DRAIN_QUIET {
+                return true;
+            }
+            if began.elapsed() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    fn moved(&self) -> u64 {
+        self.traffic.iter().map(|traffic| traffic.moved()).sum()
+    }
+}
+
+/// Accepts on `listener` for a door that the main runtime serves.
+fn one_desk(
+    listener: TcpListener,
+    drain: &Drain,
+    servers: &mut Vec<JoinHandle<()>>,
+    traffic: &mut Vec<Arc<Traffic>>,
+) -> Queue {
+    let (doorman, queue) = Doorman::for_one();
+    traffic.extend(doorman.traffic());
+    servers.push(tokio::spawn(doorman.accept(listener, drain.clone())));
+    queue
+}
+
+async fn serve_bare(
+    routes: Routes,
+    connections: Queue,
+    calls: Calls,
+    drain: Drain,
+) -> Result<(), Error> {
+    let connections = connections.map(Connection::take_over);
+    let until = async move { drain.begun().await };
+    server().layer(calls).add_routes(routes).serve_with_incoming_shutdown(connections, until).await
+}
+
+/// A door that fails says so; the others go on.
+pub(super) async fn ended(serving: impl Future<Output = Result<(), Error>>) {
+    if let Err(error) = serving.await {
+        tracing::error!(%error, "a door has failed");
+    }
+}
