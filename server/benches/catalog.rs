@@ -31,6 +31,9 @@ const ZONES_OF_SITE: usize = 100;
 const ADS_IN_ZONE: usize = 20;
 const PAUSES: usize = 200;
 
+/// Names the data directory to load, in the process that does nothing else.
+const LOAD_DIR: &str = "SLOTWISE_BENCH_LOAD_DIR";
+
 #[tokio::main]
 async fn main() {
     let scale: usize = std::env::var("SLOTWISE_BENCH_SCALE")
@@ -38,6 +41,9 @@ async fn main() {
         .and_then(|scale| scale.parse().ok())
         .unwrap_or(1);
     let zones = 100_000 / scale;
+    if let Some(dir) = std::env::var_os(LOAD_DIR) {
+        return load_and_pause(dir.as_ref(), zones).await;
+    }
     println!("catalogue: {zones} zones of {ADS_IN_ZONE} ads, each ad in {ZONES_OF_AD} zones");
     let dir = tempfile::tempdir().unwrap();
     let records = records(zones);
@@ -46,7 +52,9 @@ async fn main() {
     let (places, rest): (Vec<_>, Vec<_>) =
         records.into_iter().partition(|record| !matches!(record, Record::Ad(_)));
     fill(dir.path(), places, rest).await;
-    load_and_pause(dir.path(), zones).await;
+    // A process of its own, so that its memory is that of a node and not of this program.
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    assert!(child.env(LOAD_DIR, dir.path()).status().unwrap().success());
 }
 
 /// The import that a user waits for: into a running node, until it is served.

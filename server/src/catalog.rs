@@ -1,6 +1,7 @@
 //! Writing the catalogue: every change is merged, checked against the rest of the catalogue,
 //! and committed whole or not at all; with who, when, before and after.
 
+mod ads;
 mod change;
 mod check;
 mod import;

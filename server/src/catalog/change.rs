@@ -8,15 +8,13 @@ use slotwise_core::model::Status;
 use slotwise_proto::v1::catalog_record::Record;
 use slotwise_proto::v1::{Ad, CatalogChange};
 
+use super::ads::ads_of;
 use super::object::{Object, encode, key_of, record_from, status_from};
 use super::plan::{Intent, PlanError, plan};
 use super::problem::{CatalogError, Problem};
 use super::{Catalog, mask};
 use crate::limits::COMMIT_ATTEMPTS_MAX;
-use crate::ports::{AuditRow, Commit, ListQuery, Row, StoreError};
-
-/// Ads of a campaign that are read at once.
-const ADS_PAGE: usize = 1_000;
+use crate::ports::{AuditRow, Commit, Row, StoreError};
 
 /// What [`Catalog::set_status`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +98,8 @@ impl Catalog {
             let mut deletes = vec![key.clone()];
             let mut summary = "deleted".to_owned();
             if let Key::Campaign(_) = key {
-                deletes.extend(self.ads_of(key).await?.into_iter().map(|row| row.key));
+                let ads = ads_of(&*self.store, key.parts().1).await?;
+                deletes.extend(ads.into_iter().map(|row| row.key));
                 summary = format!("deleted, with {}", count(deletes.len() - 1, "ad"));
             }
             let line = change(key, 0, 0, &summary, actor);
@@ -167,36 +166,12 @@ impl Catalog {
     /// How many ads in how many zones a campaign has.
     async fn reach(&self, key: &Key, version: u64) -> Result<StatusChange, CatalogError> {
         let (mut ads, mut zones) = (0, HashSet::new());
-        for row in self.ads_of(key).await? {
+        for row in ads_of(&*self.store, key.parts().1).await? {
             let Some(ad) = Ad::from_record(stored(&row)?) else { continue };
             ads += usize::from(!ad.zones.is_empty());
             zones.extend(ad.zones.into_iter().map(|zone| (zone.site_id, zone.zone_id)));
         }
         Ok(StatusChange { version, ads, zones: zones.len() })
-    }
-
-    /// Every ad of the campaign of `key`.
-    async fn ads_of(&self, key: &Key) -> Result<Vec<Row>, StoreError> {
-        let (_, campaign) = key.parts();
-        let mut after = Key::Ad(campaign.into(), "".into());
-        let mut ads = Vec::new();
-        loop {
-            let query = ListQuery {
-                after: after.clone(),
-                owner: String::new(),
-                id_prefix: String::new(),
-                limit: ADS_PAGE,
-            };
-            let page = self.store.list(&query).await?;
-            let is_last = page.len() < ADS_PAGE;
-            if let Some(last) = page.last() {
-                after = last.key.clone();
-            }
-            ads.extend(page);
-            if is_last {
-                return Ok(ads);
-            }
-        }
     }
 
     async fn current(&self, key: &Key) -> Result<(u64, Option<Row>), StoreError> {

@@ -13,7 +13,7 @@ use super::change::{name_of, stored};
 use super::check::check;
 use super::object::{Object, body_of, encode, id_field_of, key_of, owner_of, status_from};
 use super::problem::Problem;
-use crate::ports::{AuditRow, CatalogStore, Commit, ListQuery, Put, Row, StoreError};
+use crate::ports::{AuditRow, CatalogStore, Commit, Put, Row, StoreError};
 
 mod references;
 
@@ -211,21 +211,9 @@ async fn add_dependent_ads(
         {
             continue;
         }
-        let mut after = Key::Ad(campaign.campaign_id.as_str().into(), "".into());
-        loop {
-            let query = ListQuery {
-                after: after.clone(),
-                owner: String::new(),
-                id_prefix: String::new(),
-                limit: 1_000,
-            };
-            let page = store.list(&query).await?;
-            let Some(last) = page.last() else { break };
-            after = last.key.clone();
-            for row in page {
-                let record = stored(&row)?;
-                stored_rows.rows.insert(row.key.clone(), (row, record));
-            }
+        for row in super::ads::ads_of(store, &campaign.campaign_id).await? {
+            let record = stored(&row)?;
+            stored_rows.rows.insert(row.key.clone(), (row, record));
         }
     }
     Ok(())
