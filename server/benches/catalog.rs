@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use slotwise_core::index::Index;
+use slotwise_core::model::Status;
 use slotwise_proto::v1::catalog_record::Record;
-use slotwise_proto::v1::{Account, Ad, AdZone, Campaign, CampaignStatus, Price, Site, Zone, price};
+use slotwise_proto::v1::{Account, Ad, AdZone, Campaign, Price, Site, Zone, price};
 use slotwise_server::app::SystemClock;
 use slotwise_server::catalog::{Catalog, ImportOptions};
 use slotwise_server::inflight::InFlight;
@@ -101,12 +102,13 @@ async fn load_and_pause(dir: &std::path::Path, zones: usize) {
     for round in 0..PAUSES {
         let status = if round % 2 == 0 { CampaignStatus::Paused } else { CampaignStatus::Active };
         let began = Instant::now();
-        let change = node.catalog.set_status(&key, status.into(), "bench").await.unwrap();
+        let change = node.catalog.set_status(&key, status, "bench").await.unwrap();
         stored.push(began.elapsed());
         node.serve(change.version).await;
         served.push(began.elapsed());
         if round == 0 {
-            println!("the campaign has {} ads in {} zones", change.ads, change.zones);
+            let (ads, zones) = node.catalog.reach(&key).await.unwrap();
+            println!("the campaign has {ads} ads in {zones} zones");
         }
     }
     print_times("pause, stored", stored);

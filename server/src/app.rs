@@ -78,11 +78,8 @@ impl App {
                 .and_then(|age| i64::try_from(age.as_micros()).ok()),
             counters: Arc::clone(&counters),
         };
-        let admin = Arc::new(Admin {
-            catalog: Catalog::new(catalog_store, Arc::clone(&index), clock),
-            index,
-            served: refresh.served(),
-        });
+        let catalog = Catalog::new(catalog_store, Arc::clone(&index), clock);
+        let admin = Arc::new(Admin::new(catalog, index, refresh.served(), Arc::clone(&in_flight)));
         let doors = Doors::open(config, chooser, Arc::clone(&admin), in_flight).await?;
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use slotwise_core::index::Index;
 
-pub use change::StatusChange;
-pub use check::change_of;
+pub use change::{STATUS_WANTED, StatusChange};
+pub use check::{Checker, change_of};
 pub use import::{ImportOptions, ImportOutcome};
-pub use object::{Object, record_from};
+pub use object::{Object, record_from, status_from};
 pub use problem::{CatalogError, Problem};
 pub use query::{ListRequest, Page, decode_token, encode_token, page_size};
 

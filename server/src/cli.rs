@@ -105,16 +105,28 @@ async fn serve_until_told(config: &Config, with_demo: bool) -> anyhow::Result<()
     // Before anything else, so that no signal is missed.
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let app = App::start(config, Arc::new(SystemClock)).await?;
-    if with_demo {
-        demo::import(&app).await.context("the sample catalogue")?;
-    }
-    ready::wait(&app).await?;
-    ready::print(&app, config).await?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    let start = async {
+        let app = App::start(config, Arc::new(SystemClock)).await?;
+        if with_demo {
+            demo::import(&app).await.context("the sample catalogue")?;
+        }
+        ready::wait(&app).await?;
+        ready::print(&app, config).await?;
+        anyhow::Ok(app)
+    };
+    let told = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    tokio::pin!(told);
+    let app = tokio::select! {
+        app = start => app?,
+        // Nothing was promised to anybody yet.
+        () = &mut told => return Ok(()),
+    };
+    told.await;
     tracing::info!("stopping");
     app.stop().await?;
     Ok(())

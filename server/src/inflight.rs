@@ -1,13 +1,16 @@
 //! Which answers are still on their way: how a node knows that a kill holds.
 //!
 //! Decisions are counted by epoch. A change of the catalogue begins a new epoch and waits until
-//! no answer of an older one is left: every later answer was decided on the new state. An answer
-//! that its caller does not take (a frozen peer) would hold that up, so after a while it is
-//! called off instead: [`Ticket::is_called_off`] is asked once more before it is handed over.
+//! no answer of the one before is left: every later answer was decided on the new state. An
+//! answer that its caller does not take (a frozen peer) would hold that up, so after a while its
+//! epoch is called off, and the connections that still hold answers of it are closed: see
+//! [`Answers::is_called_off`].
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
 
 /// How often the waiting writer looks again: far below what an operator can see.
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
@@ -15,81 +18,125 @@ const LOOK_AGAIN: Duration = Duration::from_micros(200);
 /// The answers of one node.
 #[derive(Debug, Default)]
 pub struct InFlight {
-    epoch: AtomicU64,
-    /// Answers of epochs up to this one must not be handed over any more; stored as one more
-    /// than the epoch, so that 0 calls off none.
-    called_off: AtomicU64,
-    /// Answers on their way, by the parity of their epoch. What was called off and is still held
-    /// by its peer counts with the next epoch but one: a change then waits its full patience.
-    counts: [AtomicU64; 2],
+    epoch: ArcSwap<Epoch>,
+    /// How many epochs were called off: connections look closer only when this has changed.
+    call_offs: AtomicU64,
+    /// One change settles at a time.
+    settling: Mutex<()>,
+}
+
+/// The answers that were begun between two changes.
+#[derive(Debug, Default)]
+struct Epoch {
+    open: AtomicU64,
+    is_called_off: AtomicBool,
+}
+
+/// The answers of one connection that are not with the transport yet.
+#[derive(Debug)]
+pub struct Answers {
+    of: Arc<InFlight>,
+    /// Each epoch that has some, with how many; there are rarely more than two.
+    open: Mutex<Vec<(Arc<Epoch>, usize)>>,
+    call_offs_seen: AtomicU64,
 }
 
 /// One answer on its way; dropped when it is with the transport, or is never to be.
 #[derive(Debug)]
 pub struct Ticket {
-    of: Arc<InFlight>,
-    epoch: u64,
+    of: Arc<Answers>,
+    epoch: Arc<Epoch>,
 }
 
 impl InFlight {
-    /// Begins a decision. Taken before the campaign table is loaded.
-    pub fn begin(self: &Arc<Self>) -> Ticket {
-        loop {
-            let epoch = self.epoch.load(Ordering::SeqCst);
-            self.slot(epoch).fetch_add(1, Ordering::SeqCst);
-            // A change that began in between may already have looked at our slot.
-            if self.epoch.load(Ordering::SeqCst) == epoch {
-                return Ticket { of: Arc::clone(self), epoch };
-            }
-            self.slot(epoch).fetch_sub(1, Ordering::SeqCst);
-        }
+    /// The answers of a new connection.
+    pub fn connection(self: &Arc<Self>) -> Arc<Answers> {
+        Arc::new(Answers {
+            of: Arc::clone(self),
+            open: Mutex::default(),
+            call_offs_seen: AtomicU64::new(0),
+        })
     }
 
     /// Waits until every answer that was decided before this call is with the transport, for at
-    /// most `patience`; calls off what is left then. Called after the new state is published, by
-    /// one thread at a time, which it blocks.
+    /// most `patience`; calls off what is left then. Called after the new state is published;
+    /// blocks the thread.
     pub fn settle(&self, patience: Duration) {
-        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
+        let _one_at_a_time = unpoisoned(&self.settling);
+        let before = self.epoch.swap(Arc::default());
         let began = Instant::now();
-        while self.slot(epoch).load(Ordering::SeqCst) > 0 {
+        while before.open.load(Ordering::SeqCst) > 0 {
             if began.elapsed() >= patience {
-                self.called_off.store(epoch + 1, Ordering::SeqCst);
-                tracing::warn!(
-                    answers = self.slot(epoch).load(Ordering::SeqCst),
-                    "answers that nobody takes are called off, as the catalogue has changed"
-                );
+                before.is_called_off.store(true, Ordering::SeqCst);
+                self.call_offs.fetch_add(1, Ordering::SeqCst);
+                let answers = before.open.load(Ordering::SeqCst);
+                tracing::warn!(answers, "answers that nobody takes are called off");
                 return;
             }
             std::thread::sleep(LOOK_AGAIN);
         }
     }
 
-    /// How many answers are on their way.
-    pub fn len(&self) -> u64 {
-        self.counts.iter().map(|count| count.load(Ordering::SeqCst)).sum()
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn slot(&self, epoch: u64) -> &AtomicU64 {
-        &self.counts[usize::from(epoch % 2 == 1)]
+    fn begin(&self) -> Arc<Epoch> {
+        loop {
+            let epoch = self.epoch.load_full();
+            epoch.open.fetch_add(1, Ordering::SeqCst);
+            // A change that began in between may already have looked at the count.
+            if Arc::ptr_eq(&epoch, &self.epoch.load()) {
+                return epoch;
+            }
+            epoch.open.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
-impl Ticket {
-    /// Whether the answer must not be handed over any more.
+impl Answers {
+    /// Begins a decision. To be called before the index is looked at.
+    pub fn begin(self: &Arc<Self>) -> Ticket {
+        let epoch = self.of.begin();
+        let mut open = unpoisoned(&self.open);
+        match open.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &epoch)) {
+            Some((_, count)) => *count += 1,
+            None => open.push((Arc::clone(&epoch), 1)),
+        }
+        drop(open);
+        Ticket { of: Arc::clone(self), epoch }
+    }
+
+    /// Whether some answer of this connection must not be sent any more: nothing may be, as it
+    /// cannot be told apart from the others by now.
     pub fn is_called_off(&self) -> bool {
-        self.epoch < self.of.called_off.load(Ordering::SeqCst)
+        let call_offs = self.of.call_offs.load(Ordering::SeqCst);
+        if self.call_offs_seen.load(Ordering::Relaxed) == call_offs {
+            return false;
+        }
+        let called_off =
+            |(epoch, _): &(Arc<Epoch>, usize)| epoch.is_called_off.load(Ordering::SeqCst);
+        if unpoisoned(&self.open).iter().any(called_off) {
+            return true;
+        }
+        self.call_offs_seen.store(call_offs, Ordering::Relaxed);
+        false
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.of.slot(self.epoch).fetch_sub(1, Ordering::SeqCst);
+        let mut open = unpoisoned(&self.of.open);
+        if let Some(at) = open.iter().position(|(known, _)| Arc::ptr_eq(known, &self.epoch)) {
+            open[at].1 -= 1;
+            if open[at].1 == 0 {
+                open.swap_remove(at);
+            }
+        }
+        drop(open);
+        self.epoch.open.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Nothing that is done under these locks can be half done.
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -99,30 +146,34 @@ mod tests {
     #[test]
     fn settling_waits_for_what_began_before_and_for_nothing_else() {
         let in_flight = Arc::new(InFlight::default());
-        let before = in_flight.begin();
+        let connection = in_flight.connection();
+        let before = connection.begin();
+        let first = in_flight.epoch.load_full();
         let waiting = Arc::clone(&in_flight);
         let settled = std::thread::spawn(move || waiting.settle(Duration::from_secs(60)));
-        while in_flight.epoch.load(Ordering::SeqCst) == 0 {
+        while Arc::ptr_eq(&first, &in_flight.epoch.load()) {
             std::thread::yield_now();
         }
-        let after = in_flight.begin();
+        let _after = connection.begin();
         assert!(!settled.is_finished(), "an older answer is on its way");
         drop(before);
         settled.join().unwrap();
-        assert!(!after.is_called_off());
-        assert_eq!(in_flight.len(), 1);
+        assert!(!connection.is_called_off());
     }
 
     #[test]
-    fn an_answer_that_nobody_takes_is_called_off() {
+    fn an_answer_that_nobody_takes_is_called_off_and_holds_up_one_change_only() {
         let in_flight = Arc::new(InFlight::default());
-        let stuck = in_flight.begin();
+        let (frozen, healthy) = (in_flight.connection(), in_flight.connection());
+        let stuck = frozen.begin();
         in_flight.settle(Duration::ZERO);
-        assert!(stuck.is_called_off());
-        let next = in_flight.begin();
-        assert!(!next.is_called_off());
-        drop((stuck, next));
-        in_flight.settle(Duration::ZERO);
-        assert!(in_flight.is_empty());
+        let next = healthy.begin();
+        assert!(frozen.is_called_off());
+        assert!(!healthy.is_called_off());
+        drop(next);
+        // The next change has nothing to wait for, though the frozen answer is still there.
+        in_flight.settle(Duration::from_secs(60));
+        drop(stuck);
+        assert!(!frozen.is_called_off(), "a connection that got rid of it goes on");
     }
 }

@@ -13,8 +13,8 @@ pub const KEYWORDS_USED_MAX: usize = slotwise_core::model::KEYWORDS_USED_MAX;
 pub const KEYWORD_BYTES_MAX: usize = 64;
 /// Requests in one batch: what a caller gathers in a few ms.
 pub const BATCH_REQUESTS_MAX: usize = 1_000;
-/// Ads that one batch may ask for in all: some 3 MiB of answer with facts, below the 4 MiB that
-/// stock gRPC clients take by default.
+/// Ads that one batch may ask for in all: at the usual 100 bytes an ad 1 MiB of answer, below the
+/// 4 MiB that stock gRPC clients take by default.
 pub const BATCH_ADS_MAX: usize = 10_000;
 /// Bytes of an id: fits every id scheme we know and keeps keys and log lines short.
 pub const ID_BYTES_MAX: usize = 128;
@@ -50,9 +50,10 @@ pub const AD_KEYWORDS_MAX: usize = 1_000;
 pub const CAMPAIGN_VALUES_MAX: usize = 256;
 /// Bytes of a name that only people read.
 pub const DISPLAY_NAME_BYTES_MAX: usize = 256;
-/// Micros of a price or eCPM: a million units of currency per thousand. In nanos an impression
-/// it is below 2^40, so that sums of a billion impressions fit an i64 with room.
+/// Micros of a price or eCPM: a million units of currency. Below 2^53, so that a score's f64
+/// holds it exactly.
 pub const PRICE_MICROS_MAX: i64 = 1_000_000_000_000;
+const _: () = assert!(PRICE_MICROS_MAX < 1 << 53);
 /// Micros of a budget: nine billion units of currency, the most whose nanos fit an i64.
 pub const BUDGET_MICROS_MAX: i64 = 9_000_000_000_000_000;
 const _: () = assert!(BUDGET_MICROS_MAX <= i64::MAX / 1_000);
@@ -64,7 +65,7 @@ pub const PAGE_SIZE_MAX: u32 = 1_000;
 /// Objects in one page where the caller does not say.
 pub const PAGE_SIZE_DEFAULT: u32 = 100;
 /// Records of one import. It is checked as a whole before anything is written, so it is held in
-/// memory: at the bytes of a usual ad, some 2 GB.
+/// memory, and one import at a time.
 pub const IMPORT_RECORDS_MAX: usize = 5_000_000;
 /// Bytes of the records of one import.
 pub const IMPORT_BYTES_MAX: usize = 2 << 30;
@@ -72,6 +73,14 @@ pub const IMPORT_BYTES_MAX: usize = 2 << 30;
 pub const IMPORT_PROBLEMS_MAX: usize = 100;
 /// Bytes of one message on the admin door: an ad in 10,000 zones with ids of full length.
 pub const ADMIN_MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Exports at once: each holds a reader of the store while its caller takes it.
+pub const EXPORTS_MAX: usize = 4;
+/// An export whose caller takes nothing for so long is ended.
+pub const EXPORT_STALL_MAX: Duration = Duration::from_secs(30);
+/// Fields that a refused call names one by one: its error must fit the headers that clients take.
+pub const REFUSED_FIELDS_MAX: usize = 20;
+/// Removals that a node which was away can still learn one by one; further ones mean a reload.
+pub const REMOVALS_MAX: u64 = 1_000_000;
 /// Times that a change is tried again when another one came between its check and its write.
 pub const COMMIT_ATTEMPTS_MAX: usize = 8;
 /// Longest wait for the nodes that SetCampaignStatus takes.
@@ -87,7 +96,8 @@ pub const AUDIT_ROWS_MAX: u64 = 1_000_000;
 /// Ended serials are kept this long: the longest life of a token (a conversion, 30 days after
 /// the click's token, which may be 24 h younger than the impression's), and a day of grace.
 pub const SERIAL_AFTERLIFE: Duration = Duration::from_secs(32 * 86_400);
-/// Exposures older than this are dropped: the longest window that a cap may have.
+/// The longest window that a cap may have: no exposure is kept longer, and none longer than some
+/// cap can ask for it.
 pub const HISTORY: Duration = Duration::from_secs(30 * 86_400);
 /// Visitors with a profile on the embedded store. Above it, new visitors are shown no capped ad
 /// rather than one too many. At the usual three exposures some 3 GB.
@@ -110,10 +120,12 @@ pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 pub const DELTA_ROWS_MAX: usize = 200_000;
 /// A profile read may take this long where the caller sets no deadline.
 pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
-/// Open connections on one door: two file descriptors each, below the usual limit of 65,536.
+/// Open connections on one door, a file descriptor each: see `LimitNOFILE` of your service.
 pub const CONNECTIONS_MAX: usize = 10_000;
 /// Accepted connections on their way to the core that will serve them.
 pub const ACCEPT_QUEUE_MAX: usize = 1_024;
+/// A peer that has not said a word so long after it connected is let go.
+pub const FIRST_WORD_MAX: Duration = Duration::from_secs(10);
 /// Calls in flight on one connection of a decision door; further ones wait at the caller.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 1_024;
 /// Bytes of a call's headers.

@@ -140,6 +140,8 @@ impl Follower {
             return Ok(());
         }
         match self.store.delta(version).await {
+            // What was turned down because of such a row is not in the delta.
+            Ok(delta) if self.may_mend(&delta) => self.reload().await,
             Ok(delta) => {
                 self.apply(delta);
                 Ok(())
@@ -147,6 +149,12 @@ impl Follower {
             Err(StoreError::Gap { .. }) => self.reload().await,
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the delta has a row that others name and that was not served so far.
+    fn may_mend(&self, delta: &Delta) -> bool {
+        let mends = |key: &Key| !matches!(key, Key::Ad(..)) && self.quarantined.contains_key(key);
+        delta.rows.iter().any(|row| mends(&row.key))
     }
 
     /// Rebuilds what `delta` touches.
@@ -182,13 +190,17 @@ impl Follower {
         };
         let (head, ()) = tokio::join!(self.store.load(sender), judging);
         let head = head?;
-        let was = self.publish.borrow().version;
-        guard(head, ads, self.builder.ads_len() as u64, was)?;
+        if ads != head.ads {
+            let why = format!("the load found {ads} ads where the head counts {}", head.ads);
+            return Err(StoreError::Unavailable(why));
+        }
         let fresh = Index::default();
         let mut builder = Builder::default();
         for rejected in builder.apply(changes, head.version, &fresh) {
             quarantine(rejected.key, rejected.why, &mut quarantined);
         }
+        let was = self.publish.borrow().version;
+        guard(head, builder.ads_len(), self.builder.ads_len(), was)?;
         builder.retire(self.index.adopt(&fresh));
         (self.builder, self.quarantined) = (builder, quarantined);
         tracing::info!(version = head.version, ads, "catalogue loaded");
@@ -207,17 +219,13 @@ impl Follower {
     }
 }
 
-/// Refuses a load that the store's own count contradicts, or that drops more than half of the
-/// ads with no forced change behind it.
-fn guard(head: Head, ads: u64, served_ads: u64, served_version: u64) -> Result<(), StoreError> {
-    let refuse = |why: String| Err(StoreError::Unavailable(why));
-    if ads != head.ads {
-        return refuse(format!("the load found {ads} ads where the head counts {}", head.ads));
-    }
-    if 2 * ads < served_ads && head.forced_version <= served_version {
-        return refuse(format!(
-            "the load has {ads} ads where {served_ads} are served, and no forced change says so"
-        ));
+/// Refuses to serve less than half of the ads that are served, with no forced change behind it:
+/// rows that were lost and rows that are damaged alike.
+fn guard(head: Head, ads: usize, served: usize, served_version: u64) -> Result<(), StoreError> {
+    if 2 * ads < served && head.forced_version <= served_version {
+        return Err(StoreError::Unavailable(format!(
+            "the load has {ads} sound ads where {served} are served, and no forced change says so"
+        )));
     }
     Ok(())
 }
@@ -247,13 +255,11 @@ mod tests {
 
     #[test]
     fn a_load_that_lost_ads_is_refused() {
-        let head = |ads, forced_version| Head { version: 9, ads, forced_version };
-        assert!(guard(head(100, 0), 100, 100, 8).is_ok());
-        assert!(guard(head(100, 0), 99, 100, 8).is_err(), "the head counts one more");
-        assert!(guard(head(50, 0), 50, 100, 8).is_ok(), "half may go");
-        assert!(guard(head(49, 0), 49, 100, 8).is_err());
-        assert!(guard(head(49, 9), 49, 100, 8).is_ok(), "a forced change is newer");
-        assert!(guard(head(49, 8), 49, 100, 8).is_err(), "a forced change is served already");
-        assert!(guard(head(0, 0), 0, 0, 0).is_ok(), "an empty start");
+        let head = |forced_version| Head { version: 9, ads: 0, forced_version };
+        assert!(guard(head(0), 50, 100, 8).is_ok(), "half may go");
+        assert!(guard(head(0), 49, 100, 8).is_err());
+        assert!(guard(head(9), 49, 100, 8).is_ok(), "a forced change is newer");
+        assert!(guard(head(8), 49, 100, 8).is_err(), "a forced change is served already");
+        assert!(guard(head(0), 0, 0, 0).is_ok(), "an empty start");
     }
 }

@@ -17,7 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub use eligibility::{Query, Verdict};
 pub use search::{Candidate, Search, score};
 
-use crate::index::{CampaignTable, Entry, ZoneBlock};
+use crate::index::{Campaigns, Entry, ZoneBlock};
 use crate::model::{Exposure, Profile};
 
 /// The generator that every random choice comes from: small, fast, and the same on every
@@ -52,7 +52,7 @@ impl Decision {
     }
 
     /// Finds the would-be winners, and says whether the visitor's profile matters to any.
-    pub fn look(&mut self, campaigns: &CampaignTable) -> bool {
+    pub fn look(&mut self, campaigns: &Campaigns) -> bool {
         let mut asks_profile = false;
         while self.ahead.len() < self.query.count {
             let Some(candidate) = self.next(campaigns) else { break };
@@ -71,8 +71,23 @@ impl Decision {
     /// passed over, and the search goes on.
     pub fn admit(
         &mut self,
-        campaigns: &CampaignTable,
+        campaigns: &Campaigns,
         profile: &mut Profile,
+        decision: u64,
+    ) -> Vec<Winner<'_>> {
+        self.settle(campaigns, Some(profile), decision)
+    }
+
+    /// Chooses as [`Decision::admit`] does where the profile cannot be known: whatever some cap
+    /// may ask for is passed over.
+    pub fn admit_uncapped(&mut self, campaigns: &Campaigns) -> Vec<Winner<'_>> {
+        self.settle(campaigns, None, 0)
+    }
+
+    fn settle(
+        &mut self,
+        campaigns: &Campaigns,
+        mut profile: Option<&mut Profile>,
         decision: u64,
     ) -> Vec<Winner<'_>> {
         let mut winners = Vec::with_capacity(self.ahead.len());
@@ -81,12 +96,11 @@ impl Decision {
             let Some(candidate) = ahead.next().or_else(|| self.next(campaigns)) else { break };
             let entry = &self.block.entries[candidate.position];
             let Some(row) = campaigns.get(entry.campaign) else { continue };
-            if self.query.turns_down(&self.block, entry, &row.campaign).is_some()
-                || !admission::fits(row, entry, profile, self.query.now_us)
-            {
+            if self.query.turns_down(&self.block, entry, &row.campaign).is_some() {
                 continue;
             }
             if row.exposure_life_us > 0 {
+                let Some(profile) = profile.as_deref_mut() else { continue };
                 let exposure = Exposure {
                     at_us: self.query.now_us,
                     life_us: row.exposure_life_us,
@@ -95,8 +109,10 @@ impl Decision {
                     campaign: entry.campaign,
                     ad: entry.ad.serial,
                 };
-                // `fits` saw that there is room.
-                if profile.record(&row.campaign.advertiser, exposure, self.query.now_us).is_err() {
+                let (advertiser, now_us) = (&row.campaign.advertiser, self.query.now_us);
+                if !admission::fits(&row.campaign, entry, profile, now_us)
+                    || profile.record(advertiser, exposure, now_us).is_err()
+                {
                     continue;
                 }
             }
@@ -106,7 +122,7 @@ impl Decision {
     }
 
     /// The best candidate that is left and eligible, whatever the caps say.
-    fn next(&mut self, campaigns: &CampaignTable) -> Option<Candidate> {
+    fn next(&mut self, campaigns: &Campaigns) -> Option<Candidate> {
         loop {
             let candidate = self.search.next()?;
             let entry = &self.block.entries[candidate.position];

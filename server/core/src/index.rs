@@ -11,6 +11,7 @@ mod block;
 mod builder;
 mod campaigns;
 
+use std::collections::HashSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -19,7 +20,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 pub use block::{Entry, ZoneBlock};
 pub use builder::{Builder, Change, Key, Rejected};
-pub use campaigns::{CampaignRow, CampaignTable};
+pub use campaigns::{CampaignRow, CampaignTable, Campaigns};
+
+use crate::model::CampaignId;
 
 /// Shards of the zones. A change copies the map of one shard: at 100,000 zones some hundred
 /// pointers.
@@ -32,6 +35,8 @@ pub struct Index {
     hasher: DefaultHashBuilder,
     shards: Box<[ArcSwap<Shard>]>,
     campaigns: ArcSwap<CampaignTable>,
+    /// Campaigns that this node must not show, whatever the table says.
+    killed: ArcSwap<HashSet<CampaignId>>,
 }
 
 impl Default for Index {
@@ -40,6 +45,7 @@ impl Default for Index {
             hasher: DefaultHashBuilder::default(),
             shards: (0..SHARDS).map(|_| ArcSwap::from_pointee(Shard::new())).collect(),
             campaigns: ArcSwap::from_pointee(CampaignTable::default()),
+            killed: ArcSwap::default(),
         }
     }
 }
@@ -53,8 +59,34 @@ impl Index {
     }
 
     /// The campaigns as they are now. Loaded once for a decision, and again after each wait.
-    pub fn campaigns(&self) -> Arc<CampaignTable> {
-        self.campaigns.load_full()
+    pub fn campaigns(&self) -> Campaigns {
+        Campaigns::new(self.campaigns.load_full(), self.killed.load_full())
+    }
+
+    /// From now on the campaign is not shown here, whatever the table says, until it is lifted:
+    /// the kill switch's first step, which waits for no store.
+    pub fn kill(&self, campaign: &CampaignId) {
+        self.killed.rcu(|killed| {
+            let mut killed = HashSet::clone(killed);
+            killed.insert(campaign.clone());
+            killed
+        });
+    }
+
+    /// The table decides again.
+    pub fn lift(&self, campaign: &CampaignId) {
+        if self.is_killed(campaign) {
+            self.killed.rcu(|killed| {
+                let mut killed = HashSet::clone(killed);
+                killed.remove(campaign);
+                killed
+            });
+        }
+    }
+
+    /// Whether the campaign was killed here and not lifted.
+    pub fn is_killed(&self, campaign: &CampaignId) -> bool {
+        self.killed.load().contains(campaign)
     }
 
     /// Shows everything that `other` shows instead. Returns what was shown, to be freed by the
@@ -72,7 +104,9 @@ impl Index {
         }
         let mut retired = Vec::with_capacity(SHARDS + 1);
         for (shard, table) in self.shards.iter().zip(tables) {
-            retired.push(Retired::Shard(shard.swap(Arc::new(table))));
+            let old = shard.swap(Arc::new(table));
+            retired.extend(old.iter().cloned().map(Retired::Block));
+            retired.push(Retired::Shard(old));
         }
         retired.push(Retired::Campaigns(self.campaigns.swap(other.campaigns.load_full())));
         retired

@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_stream::StreamExt;
-use tonic::service::Routes;
 use tonic::transport::Error;
 
 use super::decisions::DecisionThreads;
 use crate::config::Config;
 use crate::doors::{
-    Admin, AdminDoor, Calls, Chooser, Connection, DecisionDoor, Doorman, Drain, Health, Queue,
-    Traffic, bind, reflect, server,
+    Admin, AdminDoor, Calls, Chooser, DecisionDoor, Doorman, Drain, Health, Queue, Traffic, bind,
+    reflect, serve, server,
 };
 use crate::inflight::InFlight;
 use crate::limits::DRAIN_QUIET;
@@ -68,7 +66,8 @@ impl Doors {
         // is answered UNIMPLEMENTED.
         let (event_health, routes) = reflect(&[]).await?;
         let connections = one_desk(events_at, &drain, &mut servers, &mut traffic);
-        let serving = serve_bare(routes, connections, calls.clone(), drain.clone());
+        let layers = server().layer(calls.clone());
+        let serving = serve(layers, routes, connections, Arc::default(), drain.clone());
         servers.push(tokio::spawn(ended(serving)));
 
         let (admin_health, routes) = reflect(ADMIN_SERVICES).await?;
@@ -139,17 +138,6 @@ fn one_desk(
     traffic.extend(doorman.traffic());
     servers.push(tokio::spawn(doorman.accept(listener, drain.clone())));
     queue
-}
-
-async fn serve_bare(
-    routes: Routes,
-    connections: Queue,
-    calls: Calls,
-    drain: Drain,
-) -> Result<(), Error> {
-    let connections = connections.map(Connection::take_over);
-    let until = async move { drain.begun().await };
-    server().layer(calls).add_routes(routes).serve_with_incoming_shutdown(connections, until).await
 }
 
 /// A door that fails says so; the others go on.

@@ -9,22 +9,23 @@ use slotwise_proto::v1::catalog_record::Record;
 use slotwise_proto::v1::{Ad, CatalogChange};
 
 use super::ads::ads_of;
-use super::object::{Object, encode, key_of, record_from, status_from};
+use super::object::{Object, as_stored, encode, record_from, status_from};
 use super::plan::{Intent, PlanError, plan};
 use super::problem::{CatalogError, Problem};
 use super::{Catalog, mask};
 use crate::limits::COMMIT_ATTEMPTS_MAX;
-use crate::ports::{AuditRow, Commit, Row, StoreError};
+use crate::ports::{AuditRow, Commit, Head, Row, StoreError};
+
+/// What a status may be set to.
+pub const STATUS_WANTED: &str = "must be ACTIVE or PAUSED";
 
 /// What [`Catalog::set_status`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusChange {
     /// The version that holds it.
     pub version: u64,
-    /// Distinct ads that stop or start serving; 0 when nothing changed.
-    pub ads: usize,
-    /// Distinct zones that they are in.
-    pub zones: usize,
+    /// Whether it was otherwise before.
+    pub is_new: bool,
 }
 
 impl Catalog {
@@ -42,21 +43,31 @@ impl Catalog {
         let _one_at_a_time = self.writing.lock().await;
         let key = object.key();
         let sets_status = update_mask.is_some_and(|m| m.paths.iter().any(|p| p == "status"));
+        if let (true, Record::Campaign(campaign)) = (sets_status, object.clone().into_record())
+            && status_from(campaign.status).is_none()
+        {
+            return Err(CatalogError::refused(Problem::invalid("status", STATUS_WANTED)));
+        }
         for _ in 0..COMMIT_ATTEMPTS_MAX {
             let (head, current) = self.current(&key).await?;
             expect_version(&key, current.as_ref(), if_version)?;
-            let before = match &current {
-                Some(row) => O::from_record(stored(row)?),
-                None => None,
-            };
+            // A damaged object is made anew: that is how it is mended.
+            let before = current.as_ref().and_then(|row| O::from_record(record_from(row).ok()?));
             let merged = mask::merge(before.clone(), object.clone(), update_mask)?;
-            let summary = match &before {
-                Some(before) => format!("changed: {}", mask::changed_fields(before, &merged)),
+            let merged = match (&current, merged.into_record()) {
+                (Some(row), Record::Campaign(campaign)) if !sets_status => {
+                    as_stored(&Record::Campaign(campaign), row.status)
+                }
+                (_, record) => record,
+            };
+            let summary = match before.zip(O::from_record(merged.clone())) {
+                Some((before, after)) => {
+                    format!("changed: {}", mask::changed_fields(&before, &after))
+                }
                 None => "created".to_owned(),
             };
             let intent = Intent { sets_status, ..Intent::default() };
-            let planned =
-                plan(&*self.store, &self.index, vec![merged.into_record()], &intent).await;
+            let planned = plan(&*self.store, &self.index, &[merged], &intent).await;
             let mut planned = match planned {
                 Ok(planned) => planned,
                 Err(PlanError::Problems(found)) => {
@@ -66,11 +77,11 @@ impl Catalog {
                 Err(PlanError::Moved) => continue,
                 Err(PlanError::Store(error)) => return Err(error.into()),
             };
-            if planned.base_version != head {
+            if planned.base_version != head.version {
                 continue;
             }
             if planned.is_empty() {
-                return Ok(change(&key, head, 0, "unchanged", actor));
+                return Ok(change(&key, head.version, 0, "unchanged", actor));
             }
             planned.head_line(key.kind(), &key.to_string(), &summary, actor);
             if let Some(done) = self.commit(planned.into_commit(self.clock.now_us())).await? {
@@ -95,22 +106,25 @@ impl Catalog {
             let (head, current) = self.current(key).await?;
             let Some(row) = current else { return Err(not_found(key)) };
             expect_version(key, Some(&row), if_version)?;
-            let mut deletes = vec![key.clone()];
-            let mut summary = "deleted".to_owned();
+            let (mut summary, mut ads) = ("deleted".to_owned(), Vec::new());
             if let Key::Campaign(_) = key {
-                let ads = ads_of(&*self.store, key.parts().1).await?;
-                deletes.extend(ads.into_iter().map(|row| row.key));
-                summary = format!("deleted, with {}", count(deletes.len() - 1, "ad"));
+                ads = ads_of(&*self.store, key.parts().1).await?;
+                summary = format!("deleted, with {}", count(ads.len(), "ad"));
             }
-            let line = change(key, 0, 0, &summary, actor);
-            let before = Some(encode(stored(&row)?));
+            let gone = |row: &Row, summary: &str| AuditRow {
+                change: change(&row.key, 0, 0, summary, actor),
+                before: audited(row),
+                after: None,
+            };
+            let mut audit = vec![gone(&row, &summary)];
+            audit.extend(ads.iter().map(|ad| gone(ad, "deleted with its campaign")));
             let commit = Commit {
-                base_version: head,
+                base_version: head.version,
                 at_us: self.clock.now_us(),
-                deletes,
-                // Somebody named it: that it may be most of the catalogue is their decision.
-                forced: true,
-                audit: vec![AuditRow { change: line, before, after: None }],
+                // Somebody named it: that it is most of the catalogue is their decision.
+                forced: 2 * ads.len() as u64 > head.ads,
+                deletes: std::iter::once(row).chain(ads).map(|row| row.key).collect(),
+                audit,
                 ..Commit::default()
             };
             if let Some(done) = self.commit(commit).await? {
@@ -123,60 +137,61 @@ impl Catalog {
     /// Switches a campaign on or off. Asked for what already is, it changes nothing and says the
     /// version at which that holds.
     ///
+    /// Waits for no import that is being checked: the commit decides who came first.
+    ///
     /// # Errors
     /// See [`CatalogError`]; nothing has changed then.
     pub async fn set_status(
         &self,
         key: &Key,
-        status_code: i32,
+        status: Status,
         actor: &str,
     ) -> Result<StatusChange, CatalogError> {
-        let Some(status) = status_from(status_code) else {
-            let problem = Problem::invalid("status", "must be ACTIVE or PAUSED");
-            return Err(CatalogError::refused(problem));
-        };
-        let _one_at_a_time = self.writing.lock().await;
         for _ in 0..COMMIT_ATTEMPTS_MAX {
             let (head, current) = self.current(key).await?;
             let Some(row) = current else { return Err(not_found(key)) };
             if row.status == Some(status) {
-                return Ok(StatusChange { version: head, ads: 0, zones: 0 });
+                return Ok(StatusChange { version: head.version, is_new: false });
             }
             let after = Row { status: Some(status), ..row.clone() };
             let summary = if status == Status::Paused { "paused" } else { "activated" };
             let audit = AuditRow {
                 change: change(key, 0, 0, summary, actor),
-                before: Some(encode(stored(&row)?)),
-                after: Some(encode(stored(&after)?)),
+                before: audited(&row),
+                after: audited(&after),
             };
             let commit = Commit {
-                base_version: head,
+                base_version: head.version,
                 at_us: self.clock.now_us(),
                 statuses: vec![(key.clone(), status)],
                 audit: vec![audit],
                 ..Commit::default()
             };
             if let Some(done) = self.commit(commit).await? {
-                return self.reach(key, done.version).await;
+                return Ok(StatusChange { version: done.version, is_new: true });
             }
         }
         Err(contended())
     }
 
-    /// How many ads in how many zones a campaign has.
-    async fn reach(&self, key: &Key, version: u64) -> Result<StatusChange, CatalogError> {
+    /// How many distinct ads in how many distinct zones a campaign has.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn reach(&self, key: &Key) -> Result<(usize, usize), CatalogError> {
         let (mut ads, mut zones) = (0, HashSet::new());
         for row in ads_of(&*self.store, key.parts().1).await? {
-            let Some(ad) = Ad::from_record(stored(&row)?) else { continue };
+            // What is damaged is not served: nothing of it stops.
+            let Some(ad) = record_from(&row).ok().and_then(Ad::from_record) else { continue };
             ads += usize::from(!ad.zones.is_empty());
             zones.extend(ad.zones.into_iter().map(|zone| (zone.site_id, zone.zone_id)));
         }
-        Ok(StatusChange { version, ads, zones: zones.len() })
+        Ok((ads, zones.len()))
     }
 
-    async fn current(&self, key: &Key) -> Result<(u64, Option<Row>), StoreError> {
+    async fn current(&self, key: &Key) -> Result<(Head, Option<Row>), StoreError> {
         let (head, rows) = self.store.get(std::slice::from_ref(key)).await?;
-        Ok((head.version, rows.into_iter().next()))
+        Ok((head, rows.into_iter().next()))
     }
 
     /// Commits; nothing when another change came first.
@@ -201,6 +216,11 @@ pub(super) fn stored(row: &Row) -> Result<Record, StoreError> {
     record_from(row).map_err(|error| {
         StoreError::Unavailable(format!("{} {} is damaged: {error}", row.key.kind(), row.key))
     })
+}
+
+/// The object in `row` as the audit log keeps it; nothing where it is damaged.
+pub(super) fn audited(row: &Row) -> Option<Vec<u8>> {
+    record_from(row).ok().map(encode)
 }
 
 pub(super) fn contended() -> CatalogError {
@@ -237,10 +257,4 @@ fn change(key: &Key, version: u64, at_us: i64, summary: &str, actor: &str) -> Ca
         summary: summary.to_owned(),
         actor: actor.to_owned(),
     }
-}
-
-/// Names of objects in a plan, as its audit lines say them.
-pub(super) fn name_of(record: &Record) -> (String, String) {
-    let key = key_of(record);
-    (key.kind().to_owned(), key.to_string())
 }

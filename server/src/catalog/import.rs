@@ -44,19 +44,12 @@ impl Catalog {
         actor: &str,
     ) -> Result<ImportOutcome, CatalogError> {
         let _one_at_a_time = self.writing.lock().await;
-        let intent = Intent {
-            replace: options.replace,
-            force: options.force,
-            lists_objects: true,
-            sets_status: false,
-        };
+        let intent = Intent { replace: options.replace, force: options.force, sets_status: false };
         for _ in 0..COMMIT_ATTEMPTS_MAX {
-            let kinds: Vec<&'static str> =
-                records.iter().map(|record| key_of(record).kind()).collect();
-            let planned = plan(&*self.store, &self.index, records.clone(), &intent).await;
+            let planned = plan(&*self.store, &self.index, &records, &intent).await;
             let mut planned = match planned {
                 Ok(planned) => planned,
-                Err(PlanError::Problems(found)) => return refused(self, found, &kinds).await,
+                Err(PlanError::Problems(found)) => return refused(self, found, &records).await,
                 Err(PlanError::Moved) => continue,
                 Err(PlanError::Store(error)) => return Err(error.into()),
             };
@@ -72,7 +65,7 @@ impl Catalog {
             );
             planned.head_line("import", "", &summary, actor);
             if let Some(done) = self.commit(planned.into_commit(self.clock.now_us())).await? {
-                let records = count(kinds.len(), "record");
+                let records = count(records.len(), "record");
                 tracing::info!(version = done.version, records, summary, "imported");
                 return Ok(ImportOutcome { version: done.version, ..ImportOutcome::default() });
             }
@@ -84,14 +77,15 @@ impl Catalog {
 async fn refused(
     catalog: &Catalog,
     found: Vec<Numbered>,
-    kinds: &[&'static str],
+    records: &[Record],
 ) -> Result<ImportOutcome, CatalogError> {
     // About the import as a whole, not about a record of it.
     if let Some(whole) = found.iter().find(|numbered| numbered.record_number == 0) {
         return Err(CatalogError::refused(whole.problem.clone()));
     }
     let name = |Numbered { record_number, problem: Problem { field, message, .. } }| {
-        let kind = kinds.get(record_number as usize - 1).copied().unwrap_or_default();
+        let record = records.get(record_number as usize - 1);
+        let kind = record.map_or("", |record| key_of(record).kind());
         ImportProblem { record_number, field: format!("{kind}.{field}"), message }
     };
     Ok(ImportOutcome {

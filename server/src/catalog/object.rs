@@ -116,6 +116,22 @@ pub fn record_from(row: &Row) -> Result<Record, prost::DecodeError> {
     })
 }
 
+/// `record` as it will be kept: whatever its writer said of what the server sets. A campaign
+/// without a status is active.
+pub fn as_stored(record: &Record, status: Option<Status>) -> Record {
+    let version = 0;
+    match record.clone() {
+        Record::Account(object) => Record::Account(Account { version, ..object }),
+        Record::Site(object) => Record::Site(Site { version, ..object }),
+        Record::Zone(object) => Record::Zone(Zone { version, ..object }),
+        Record::Campaign(object) => {
+            let status = status_code(status.unwrap_or(Status::Active)).into();
+            Record::Campaign(Campaign { version, status, ..object })
+        }
+        Record::Ad(object) => Record::Ad(Ad { version, ..object }),
+    }
+}
+
 /// `record` as the audit log keeps it.
 pub fn encode(record: Record) -> Vec<u8> {
     CatalogRecord { record: Some(record) }.encode_to_vec()

@@ -9,9 +9,11 @@ use slotwise_proto::v1::catalog_record::Record;
 use slotwise_proto::v1::{Ad, CatalogChange};
 use tokio::sync::mpsc;
 
-use super::change::{name_of, stored};
+use super::change::audited;
 use super::check::check;
-use super::object::{Object, body_of, encode, id_field_of, key_of, owner_of, status_from};
+use super::object::{
+    Object, as_stored, body_of, encode, id_field_of, key_of, owner_of, record_from, status_from,
+};
 use super::problem::Problem;
 use crate::ports::{AuditRow, CatalogStore, Commit, Put, Row, StoreError};
 
@@ -26,8 +28,6 @@ pub(super) struct Intent {
     pub(super) force: bool,
     /// Campaigns get the status of their record, also where they are there already.
     pub(super) sets_status: bool,
-    /// Each object gets an audit line of its own.
-    pub(super) lists_objects: bool,
 }
 
 /// A problem with the record of that number, from 1.
@@ -111,27 +111,29 @@ impl Plan {
 struct Stored {
     version: u64,
     rows: HashMap<Key, (Row, Record)>,
-    /// Every key of the catalogue; only where all of it is to be replaced.
-    all: Vec<Key>,
+    /// What the records do not name; only where they replace all.
+    left_out: Vec<Row>,
+    /// Ads that are there now.
+    ads: u64,
 }
 
 /// Plans to write `records`.
 pub(super) async fn plan(
     store: &dyn CatalogStore,
     index: &Index,
-    records: Vec<Record>,
+    records: &[Record],
     intent: &Intent,
 ) -> Result<Plan, PlanError> {
-    let (staged, mut problems) = stage(&records);
-    let mut stored = read(store, &records, intent).await?;
-    add_dependent_ads(store, &records, &mut stored, intent).await?;
+    let (staged, mut problems) = stage(records);
+    let mut stored = read(store, records, &staged, intent).await?;
+    add_dependent_ads(store, records, &mut stored, intent).await?;
     let stays = if intent.replace { None } else { Some(&stored.rows) };
     let view = references::View {
-        records: &records,
+        records,
         staged: &staged,
         stored: stays,
         before: &stored.rows,
-        places: references::Places::new(&records, stays),
+        places: references::Places::new(records, stays),
         index,
     };
     problems.extend(view.problems());
@@ -139,7 +141,7 @@ pub(super) async fn plan(
         problems.sort_by_key(|numbered| numbered.record_number);
         return Err(PlanError::Problems(problems));
     }
-    let mut plan = write(records, &staged, stored, intent)?;
+    let mut plan = write(records, stored, intent)?;
     plan.forced = intent.force;
     Ok(plan)
 }
@@ -165,23 +167,22 @@ fn stage(records: &[Record]) -> (HashMap<Key, u32>, Vec<Numbered>) {
 async fn read(
     store: &dyn CatalogStore,
     records: &[Record],
+    staged: &HashMap<Key, u32>,
     intent: &Intent,
 ) -> Result<Stored, PlanError> {
     let (head, rows) = store.get(&references::keys(records)).await?;
-    let rows = rows.into_iter().map(|row| {
-        let record = stored(&row)?;
-        Ok((row.key.clone(), (row, record)))
+    // A damaged row counts as not there: writing it anew is how it is mended.
+    let rows = rows.into_iter().filter_map(|row| {
+        let record = record_from(&row).ok()?;
+        Some((row.key.clone(), (row, record)))
     });
-    let mut found = Stored {
-        version: head.version,
-        rows: rows.collect::<Result<_, StoreError>>()?,
-        all: Vec::new(),
-    };
+    let mut found =
+        Stored { version: head.version, rows: rows.collect(), left_out: Vec::new(), ads: head.ads };
     if intent.replace {
         let (sender, mut parts) = mpsc::channel::<Vec<Row>>(2);
         let gather = async {
             while let Some(part) = parts.recv().await {
-                found.all.extend(part.into_iter().map(|row| row.key));
+                found.left_out.extend(part.into_iter().filter(|r| !staged.contains_key(&r.key)));
             }
         };
         let (at, ()) = tokio::join!(store.load(sender), gather);
@@ -212,40 +213,34 @@ async fn add_dependent_ads(
             continue;
         }
         for row in super::ads::ads_of(store, &campaign.campaign_id).await? {
-            let record = stored(&row)?;
+            let Ok(record) = record_from(&row) else { continue };
             stored_rows.rows.insert(row.key.clone(), (row, record));
         }
     }
     Ok(())
 }
 
-fn write(
-    records: Vec<Record>,
-    staged: &HashMap<Key, u32>,
-    mut stored: Stored,
-    intent: &Intent,
-) -> Result<Plan, PlanError> {
+fn write(records: &[Record], mut stored: Stored, intent: &Intent) -> Result<Plan, PlanError> {
     let mut plan = Plan { base_version: stored.version, ..Plan::default() };
-    let ads_before = stored.all.iter().filter(|key| matches!(key, Key::Ad(..))).count();
-    plan.deletes = stored.all.drain(..).filter(|key| !staged.contains_key(key)).collect();
-    let dropped = plan.deletes.iter().filter(|key| matches!(key, Key::Ad(..))).count();
-    if 2 * dropped > ads_before && !intent.force {
+    let is_ad = |row: &&Row| matches!(row.key, Key::Ad(..));
+    let dropped = stored.left_out.iter().filter(is_ad).count() as u64;
+    if 2 * dropped > stored.ads && !intent.force {
         let message = format!(
-            "would drop {dropped} of {ads_before} ads, which is more than half; say force to do so"
+            "would drop {dropped} of {} ads, which is more than half; say force to do so",
+            stored.ads
         );
         let problem = Problem::precondition("options.force", message);
         return Err(PlanError::Problems(vec![Numbered { record_number: 0, problem }]));
     }
-    for key in &plan.deletes {
-        if intent.lists_objects {
-            plan.lines.push(line(key.kind(), key, "deleted by an import", None, None));
-        }
+    for row in stored.left_out {
+        plan.lines.push(line(&row.key, "deleted by an import", audited(&row), None));
+        plan.deletes.push(row.key);
     }
     for record in records {
-        let key = key_of(&record);
+        let key = key_of(record);
         let before = stored.rows.remove(&key);
-        let body = body_of(&record);
-        let status = match &record {
+        let body = body_of(record);
+        let status = match record {
             Record::Campaign(campaign) if intent.sets_status || before.is_none() => {
                 status_from(campaign.status)
             }
@@ -257,26 +252,21 @@ fn write(
         {
             continue;
         }
-        let (kind, _) = name_of(&record);
-        let (is_new, before) = (before.is_none(), before.map(|(_, record)| encode(record)));
-        let summary = if is_new { "created by an import" } else { "changed by an import" };
-        *(if is_new { &mut plan.added } else { &mut plan.changed }) += 1;
-        let owner = owner_of(&record).to_owned();
-        plan.lines.push(line(&kind, &key, summary, before, Some(encode(record))));
-        plan.puts.push(Put { key, owner, body, status });
+        let summary =
+            if before.is_none() { "created by an import" } else { "changed by an import" };
+        *(if before.is_none() { &mut plan.added } else { &mut plan.changed }) += 1;
+        let kept = before.as_ref().and_then(|(row, _)| row.status);
+        let after = as_stored(record, status.or(kept));
+        let before = before.map(|(_, record)| encode(record));
+        plan.lines.push(line(&key, summary, before, Some(encode(after))));
+        plan.puts.push(Put { key, owner: owner_of(record).to_owned(), body, status });
     }
     Ok(plan)
 }
 
-fn line(
-    kind: &str,
-    key: &Key,
-    summary: &str,
-    before: Option<Vec<u8>>,
-    after: Option<Vec<u8>>,
-) -> AuditRow {
+fn line(key: &Key, summary: &str, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> AuditRow {
     let change = CatalogChange {
-        kind: kind.to_owned(),
+        kind: key.kind().to_owned(),
         id: key.to_string(),
         summary: summary.to_owned(),
         ..CatalogChange::default()

@@ -1,6 +1,7 @@
 //! What is wrong with what somebody wants to write, field by field, and the closed set of ways
 //! in which a call on the catalogue ends badly.
 
+use crate::limits::REFUSED_FIELDS_MAX;
 use crate::ports::StoreError;
 
 /// One thing that is wrong.
@@ -59,6 +60,10 @@ impl CatalogError {
 }
 
 fn summary(problems: &[Problem]) -> String {
-    let lines = problems.iter().map(|problem| format!("{}: {}", problem.field, problem.message));
-    lines.collect::<Vec<_>>().join("; ")
+    let told = problems.iter().take(REFUSED_FIELDS_MAX);
+    let mut lines: Vec<_> = told.map(|p| format!("{}: {}", p.field, p.message)).collect();
+    if problems.len() > REFUSED_FIELDS_MAX {
+        lines.push(format!("and {} more", problems.len() - REFUSED_FIELDS_MAX));
+    }
+    lines.join("; ")
 }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use slotwise_core::index::Index;
 use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
-use tokio::sync::watch;
-use tokio_stream::StreamExt;
+use tokio::sync::{Semaphore, watch};
 use tonic::service::Routes;
 
 use super::calls::Calls;
-use super::listener::{Connection, Drain, Queue, server};
+use super::listener::{Drain, Queue, serve, server};
 use crate::catalog::Catalog;
-use crate::limits::ADMIN_MESSAGE_BYTES_MAX;
+use crate::inflight::InFlight;
+use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX};
 use crate::refresh::Served;
 
 /// Who a change is written down for, as long as the door asks nobody who they are: it listens on
@@ -32,6 +32,25 @@ pub struct Admin {
     pub index: Arc<Index>,
     /// How far serving has come.
     pub served: watch::Receiver<Served>,
+    /// Which answers are on their way.
+    pub in_flight: Arc<InFlight>,
+    /// Imports are gathered in memory: one at a time.
+    importing: Semaphore,
+    /// Exports hold a reader of the store each: a few at a time.
+    exporting: Arc<Semaphore>,
+}
+
+impl Admin {
+    /// What the door needs, with nothing going on.
+    pub fn new(
+        catalog: Catalog,
+        index: Arc<Index>,
+        served: watch::Receiver<Served>,
+        in_flight: Arc<InFlight>,
+    ) -> Self {
+        let (importing, exporting) = (Semaphore::new(1), Arc::new(Semaphore::new(EXPORTS_MAX)));
+        Self { catalog, index, served, in_flight, importing, exporting }
+    }
 }
 
 /// Serves the admin door.
@@ -60,12 +79,7 @@ impl AdminDoor {
         let (drain, calls) = (self.drain.clone(), self.calls.clone());
         let service =
             CatalogServiceServer::new(self).max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
-        server()
-            .layer(calls)
-            .add_routes(routes.add_service(service))
-            .serve_with_incoming_shutdown(connections.map(Connection::take_over), async move {
-                drain.begun().await;
-            })
-            .await
+        let routes = routes.add_service(service);
+        serve(server().layer(calls), routes, connections, Arc::default(), drain).await
     }
 }

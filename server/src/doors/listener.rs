@@ -1,5 +1,6 @@
 //! Accepting connections: bounded, without Nagle's delay, spread over the threads that serve.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,14 +10,22 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Sleep;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::codegen::Bytes;
+use tonic::service::Routes;
 use tonic::transport::Server;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
+use tower::{BoxError, Layer, Service};
 
+use crate::inflight::{Answers, InFlight};
 use crate::limits::{
-    ACCEPT_QUEUE_MAX, CONNECTIONS_MAX, HEADER_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT,
-    STREAMS_PER_CONNECTION_MAX,
+    ACCEPT_QUEUE_MAX, CONNECTIONS_MAX, FIRST_WORD_MAX, HEADER_BYTES_MAX, KEEPALIVE_INTERVAL,
+    KEEPALIVE_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
 };
 
 /// Pause after an accept that failed, as when file descriptors ran out.
@@ -43,6 +52,30 @@ pub fn server() -> Server {
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
 }
 
+/// Serves `connections` with `server` and `routes` until `drain` has begun and all is answered.
+///
+/// # Errors
+/// When the transport fails as a whole.
+pub async fn serve<L, B>(
+    mut server: Server<L>,
+    routes: Routes,
+    connections: Queue,
+    in_flight: Arc<InFlight>,
+    drain: Drain,
+) -> Result<(), tonic::transport::Error>
+where
+    L: Layer<Routes> + Clone,
+    L::Service: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
+    <L::Service as Service<http::Request<Body>>>::Future: Send,
+    <L::Service as Service<http::Request<Body>>>::Error: Into<BoxError> + Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let connections = connections.map(move |taken| Connection::take_over(taken, &in_flight));
+    let until = async move { drain.begun().await };
+    server.add_routes(routes).serve_with_incoming_shutdown(connections, until).await
+}
+
 /// Tells servers to stop taking calls.
 #[derive(Clone)]
 pub struct Drain(watch::Sender<bool>);
@@ -57,11 +90,6 @@ impl Drain {
     /// From now on no new call is taken.
     pub fn begin(&self) {
         self.0.send_replace(true);
-    }
-
-    /// Whether it has begun.
-    pub fn has_begun(&self) -> bool {
-        *self.0.borrow()
     }
 
     /// Returns once it has begun.
@@ -149,12 +177,21 @@ impl Doorman {
             tracing::warn!(limit = CONNECTIONS_MAX, "too many connections: one is turned away");
             return Ok(());
         }
-        let Some(desk) = self.desks.iter().min_by_key(open) else { return Ok(()) };
         // A custom incoming stream ignores the server builder's own flag for this.
         stream.set_nodelay(true)?;
-        let slot = Slot::take(&desk.traffic);
-        // The thread is gone only when the server stops.
-        let _ = desk.queue.send((stream.into_std()?, slot)).await;
+        let mut desks: Vec<&Desk> = self.desks.iter().collect();
+        desks.sort_by_key(open);
+        let mut stream = stream.into_std()?;
+        for desk in desks {
+            // A thread that is gone or far behind is passed over; the next one has room.
+            match desk.queue.try_send((stream, Slot::take(&desk.traffic))) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full((back, _)) | TrySendError::Closed((back, _))) => {
+                    stream = back;
+                }
+            }
+        }
+        tracing::warn!("no thread takes connections: one is turned away");
         Ok(())
     }
 }
@@ -187,23 +224,50 @@ impl Drop for Slot {
 pub struct Connection {
     stream: TcpStream,
     slot: Slot,
+    answers: Arc<Answers>,
+    /// Runs out for a peer that has not said a word by then.
+    first_word: Option<Pin<Box<Sleep>>>,
+}
+
+/// What the calls of a connection know of it.
+#[derive(Clone)]
+pub struct ConnectionInfo {
+    /// Its answers on their way.
+    pub answers: Arc<Answers>,
 }
 
 impl Connection {
-    /// Takes over what the doorman handed to this thread.
+    /// Takes over what the doorman handed to this thread; its answers count with `in_flight`.
     ///
     /// # Errors
     /// When this thread's runtime cannot watch the socket.
-    pub fn take_over((stream, slot): (std::net::TcpStream, Slot)) -> std::io::Result<Self> {
-        Ok(Self { stream: TcpStream::from_std(stream)?, slot })
+    pub fn take_over(
+        (stream, slot): (std::net::TcpStream, Slot),
+        in_flight: &Arc<InFlight>,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
+            stream: TcpStream::from_std(stream)?,
+            slot,
+            answers: in_flight.connection(),
+            first_word: Some(Box::pin(tokio::time::sleep(FIRST_WORD_MAX))),
+        })
+    }
+
+    /// Refuses to move another byte once an answer was called off: it may be among them.
+    fn check(&self) -> std::io::Result<()> {
+        if self.answers.is_called_off() {
+            let why = "the catalogue changed before an answer was taken";
+            return Err(std::io::Error::new(ErrorKind::ConnectionAborted, why));
+        }
+        Ok(())
     }
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = ConnectionInfo;
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> ConnectionInfo {
+        ConnectionInfo { answers: Arc::clone(&self.answers) }
     }
 }
 
@@ -213,7 +277,17 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
+        self.check()?;
+        let filled = buf.filled().len();
         let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > filled {
+            self.first_word = None;
+        } else if attempt.is_pending()
+            && let Some(patience) = &mut self.first_word
+            && patience.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(ErrorKind::TimedOut.into()));
+        }
         self.slot.note(attempt)
     }
 }
@@ -224,6 +298,7 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
+        self.check()?;
         let attempt = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.slot.note(attempt)
     }
@@ -233,6 +308,7 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
+        self.check()?;
         let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.slot.note(attempt)
     }
@@ -253,7 +329,6 @@ impl AsyncWrite for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio_stream::StreamExt;
 
     #[tokio::test]
     async fn connections_have_no_delay_and_are_spread_evenly() {
@@ -262,6 +337,7 @@ mod tests {
         let (doorman, queues) = Doorman::new(2);
         let drain = Drain::default();
         let accepting = tokio::spawn(doorman.accept(listener, drain.clone()));
+        let in_flight = Arc::new(InFlight::default());
         let mut callers = Vec::new();
         for _ in 0..64 {
             callers.push(TcpStream::connect(addr).await.unwrap());
@@ -269,7 +345,8 @@ mod tests {
         for mut queue in queues {
             let mut taken = Vec::new();
             for _ in 0..32 {
-                let connection = Connection::take_over(queue.next().await.unwrap()).unwrap();
+                let connection =
+                    Connection::take_over(queue.next().await.unwrap(), &in_flight).unwrap();
                 assert!(connection.stream.nodelay().unwrap());
                 taken.push(connection);
             }

@@ -6,6 +6,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 
 use crate::catalog::{CatalogError, Problem};
+use crate::limits::REFUSED_FIELDS_MAX;
 use crate::ports::StoreError;
 
 /// A refused request.
@@ -75,7 +76,7 @@ impl From<CatalogError> for Refusal {
         let violations = match error {
             CatalogError::Refused(problems) => {
                 let pair = |Problem { field, message, .. }| (field, message);
-                problems.into_iter().map(pair).collect()
+                problems.into_iter().take(REFUSED_FIELDS_MAX).map(pair).collect()
             }
             _ => Vec::new(),
         };

@@ -16,16 +16,19 @@ pub enum Metric {
     DecisionsCancelled,
     /// Keywords of requests that were too long or too many to use.
     KeywordsIgnored,
+    /// Decisions made without the visitor's profile, as it was not to be had.
+    ProfilesUnavailable,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
         Self::DecisionsCancelled,
         Self::KeywordsIgnored,
+        Self::ProfilesUnavailable,
     ];
 }
 
@@ -83,7 +86,7 @@ mod tests {
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
         let counts = Metric::ALL.map(|metric| counters.get(metric));
-        assert_eq!(counts, [1, 0, 0, 1, 0]);
+        assert_eq!(counts, [1, 0, 0, 1, 0, 0]);
     }
 
     #[test]

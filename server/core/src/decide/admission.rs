@@ -1,15 +1,11 @@
 //! Whether a visitor may see an ad once more.
 
-use crate::index::{CampaignRow, Entry};
-use crate::model::{CapLevel, Profile};
+use crate::index::Entry;
+use crate::model::{Campaign, CapLevel, Profile};
 
-/// Whether one more showing of `entry` holds under every cap of its campaign, and can be
-/// recorded where some cap may ask for it later.
-pub(super) fn fits(row: &CampaignRow, entry: &Entry, profile: &Profile, now_us: i64) -> bool {
-    let campaign = &row.campaign;
-    if row.exposure_life_us > 0 && !profile.has_room(&campaign.advertiser, now_us) {
-        return false;
-    }
+/// Whether one more showing of `entry` holds under every cap of its campaign. That it can be
+/// recorded is for [`Profile::record`] to say.
+pub(super) fn fits(campaign: &Campaign, entry: &Entry, profile: &Profile, now_us: i64) -> bool {
     campaign.caps.iter().all(|cap| {
         let seen = profile.count(&campaign.advertiser, cap.window_us, now_us, |exposure| match cap
             .level

@@ -65,28 +65,36 @@ impl Query {
         let sizes = if self.sizes.is_empty() { &block.zone.sizes[..] } else { &self.sizes };
         let fits = |size: Option<Size>| size.is_some_and(|size| sizes.contains(&size));
         let floor = self.floor_ecpm_micros.max(block.zone.floor_ecpm_micros);
-        let (categories, domains) = (&campaign.categories, &campaign.advertiser_domains);
-        let tests = [
-            (campaign.status == Status::Paused, Verdict::CampaignPaused),
-            (self.now_us < campaign.flight.start_us, Verdict::FlightNotStarted),
-            (self.now_us >= campaign.flight.end_us, Verdict::FlightEnded),
-            (!sizes.is_empty() && !fits(entry.ad.size), Verdict::Size),
-            (entry.ecpm_micros < floor, Verdict::BelowFloor),
-            (
-                self.blocks.advertiser(&campaign.advertiser)
-                    || site.advertiser(&campaign.advertiser),
-                Verdict::BlockedAdvertiser,
-            ),
-            (
-                self.blocks.any_category(categories) || site.any_category(categories),
-                Verdict::BlockedCategory,
-            ),
-            (self.blocks.any_domain(domains) || site.any_domain(domains), Verdict::BlockedDomain),
-            (self.keywords.common(&entry.ad.excluded_keywords) > 0, Verdict::ExcludedKeyword),
-            (campaign.has_targeting, Verdict::Targeting),
-            (campaign.requires_user && !self.visitor_known, Verdict::UserRequired),
-            (campaign.has_budget && !self.without_budgets, Verdict::BudgetUnavailable),
-        ];
-        tests.into_iter().find_map(|(applies, verdict)| applies.then_some(verdict))
+        let blocks = [&self.blocks, site];
+        let by = |is_blocked: &dyn Fn(&Blocks) -> bool| blocks.into_iter().any(is_blocked);
+        let is_sized = sizes.is_empty() || fits(entry.ad.size);
+        // In the order of the verdicts; the costly tests come last, and are rarely reached.
+        Some(if campaign.status == Status::Paused {
+            Verdict::CampaignPaused
+        } else if self.now_us < campaign.flight.start_us {
+            Verdict::FlightNotStarted
+        } else if self.now_us >= campaign.flight.end_us {
+            Verdict::FlightEnded
+        } else if !is_sized {
+            Verdict::Size
+        } else if entry.ecpm_micros < floor {
+            Verdict::BelowFloor
+        } else if by(&|blocks| blocks.advertiser(&campaign.advertiser)) {
+            Verdict::BlockedAdvertiser
+        } else if by(&|blocks| blocks.any_category(&campaign.categories)) {
+            Verdict::BlockedCategory
+        } else if by(&|blocks| blocks.any_domain(&campaign.advertiser_domains)) {
+            Verdict::BlockedDomain
+        } else if self.keywords.common(&entry.ad.excluded_keywords) > 0 {
+            Verdict::ExcludedKeyword
+        } else if campaign.has_targeting {
+            Verdict::Targeting
+        } else if campaign.requires_user && !self.visitor_known {
+            Verdict::UserRequired
+        } else if campaign.has_budget && !self.without_budgets {
+            Verdict::BudgetUnavailable
+        } else {
+            return None;
+        })
     }
 }

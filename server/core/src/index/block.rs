@@ -42,8 +42,11 @@ impl ZoneBlock {
     ) -> Self {
         entries.sort_unstable_by(|a, b| {
             let key = |entry: &Entry| (Reverse(entry.tier), Reverse(entry.ecpm_micros));
-            let ids = |entry: &'_ Entry| (entry.ad.campaign.clone(), entry.ad.unit.clone());
-            key(a).cmp(&key(b)).then_with(|| ids(a).cmp(&ids(b)))
+            let (left, right) = (&a.ad, &b.ad);
+            key(a)
+                .cmp(&key(b))
+                .then_with(|| left.campaign.cmp(&right.campaign))
+                .then_with(|| left.unit.cmp(&right.unit))
         });
         Self { zone, site, account, entries: entries.into() }
     }

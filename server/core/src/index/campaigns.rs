@@ -1,8 +1,9 @@
 //! The campaigns by serial, in chunks: a new table shares all chunks but the changed ones.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::model::{Campaign, CampaignSerial};
+use crate::model::{Campaign, CampaignId, CampaignSerial};
 
 /// Rows of a chunk. A change copies one chunk and the list of chunks: at a million campaigns
 /// 256 + 4,000 pointers, some microseconds.
@@ -48,4 +49,31 @@ impl CampaignTable {
 fn position(serial: CampaignSerial) -> (usize, usize) {
     let serial = serial.0 as usize;
     (serial / CHUNK_ROWS, serial % CHUNK_ROWS)
+}
+
+/// The campaigns as one decision sees them: the table, without those that were killed here.
+#[derive(Clone, Debug)]
+pub struct Campaigns {
+    /// See [`CampaignTable::version`].
+    pub version: u64,
+    table: Arc<CampaignTable>,
+    killed: Arc<HashSet<CampaignId>>,
+}
+
+impl Campaigns {
+    pub(super) fn new(table: Arc<CampaignTable>, killed: Arc<HashSet<CampaignId>>) -> Self {
+        Self { version: table.version, table, killed }
+    }
+
+    /// The table that lies under it.
+    pub fn table(&self) -> &Arc<CampaignTable> {
+        &self.table
+    }
+
+    /// The campaign with this serial, where it still is and was not killed.
+    pub fn get(&self, serial: CampaignSerial) -> Option<&CampaignRow> {
+        let row = self.table.get(serial)?;
+        let is_killed = !self.killed.is_empty() && self.killed.contains(&row.campaign.id);
+        (!is_killed).then_some(row)
+    }
 }

@@ -129,11 +129,11 @@ impl Profile {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Drops what is older than `history_us`, for which no cap may ask; returns whether anything
-    /// is left.
+    /// Drops what no cap asks for any more, and what is older than `history_us` anyway; returns
+    /// whether anything is left.
     pub fn expire(&mut self, history_us: i64, now_us: i64) -> bool {
         for (_, list) in &mut self.lists {
-            list.retain(|seen| seen.age_us(now_us) < history_us);
+            list.retain(|seen| seen.is_live(now_us) && seen.age_us(now_us) < history_us);
         }
         self.lists.retain(|(_, list)| !list.is_empty());
         !self.lists.is_empty()

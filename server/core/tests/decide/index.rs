@@ -192,7 +192,7 @@ fn what_names_a_missing_object_is_rejected_and_named() {
 fn what_is_retired_is_freed_once_nobody_reads_it() {
     let mut market = Market::new(vec![campaign(1, "x:1")], vec![ad(1, "x:1", "1", 250, &[])]);
     let (block, table) = (market.block(), market.index.campaigns());
-    let (old_block, old_table) = (Arc::downgrade(&block), Arc::downgrade(&table));
+    let (old_block, old_table) = (Arc::downgrade(&block), Arc::downgrade(table.table()));
     market.apply(vec![Change::Ad(ad(1, "x:1", "1", 300, &[]))]);
     assert!(!Arc::ptr_eq(&block, &market.block()), "another block is shown");
 
@@ -229,7 +229,7 @@ fn what_an_adoption_retires_is_freed_as_well() {
     // The old index's writer goes with its catalogue.
     drop(market.builder);
     let block: Weak<ZoneBlock> = Arc::downgrade(&index.zone(SITE, "top").unwrap());
-    let table: Weak<CampaignTable> = Arc::downgrade(&index.campaigns());
+    let table: Weak<CampaignTable> = Arc::downgrade(index.campaigns().table());
     builder.retire(index.adopt(&other.index));
     assert!(is_alive(&block) && is_alive(&table));
     builder.sweep();

@@ -5,23 +5,21 @@ use slotwise_core::model::{Account, AccountSerial, Blocks, Site, Zone, ZoneSeria
 use slotwise_proto::v1;
 
 use super::Checker;
-use crate::limits::{BLOCKED_MAX, DISPLAY_NAME_BYTES_MAX, SIZES_MAX};
+use crate::limits::{BLOCKED_MAX, DISPLAY_NAME_BYTES_MAX, ID_BYTES_MAX, SIZES_MAX};
 
 pub(super) fn account(account: &v1::Account, serial: u32, checker: &mut Checker) -> Account {
     checker.id("account_id", &account.account_id);
     checker.text("display_name", &account.display_name, DISPLAY_NAME_BYTES_MAX);
     let zone = &account.time_zone;
+    checker.text("time_zone", zone, ID_BYTES_MAX);
+    checker.text("currency", &account.currency, ID_BYTES_MAX);
     if !zone.is_empty() && TimeZone::get(zone).is_err() {
-        checker.refuse(
-            "time_zone",
-            format!("{zone:?} is no IANA time zone; \"Europe/Vienna\" would be one"),
-        );
+        checker.refuse("time_zone", "is no IANA time zone; \"Europe/Vienna\" would be one");
     }
     let currency = &account.currency;
     let is_code = currency.len() == 3 && currency.bytes().all(|byte| byte.is_ascii_uppercase());
     if !currency.is_empty() && !is_code {
-        checker
-            .refuse("currency", format!("{currency:?} is no ISO 4217 code; \"EUR\" would be one"));
+        checker.refuse("currency", "is no ISO 4217 code; \"EUR\" would be one");
     }
     Account { serial: AccountSerial(serial), id: account.account_id.as_str().into() }
 }

@@ -29,9 +29,15 @@ pub(super) async fn watch(
         let message = format!("after_version is {after_version}, but the newest is {head}");
         return Err(CatalogError::OutOfRange(message));
     }
-    let ready = store.changes(after_version, CHANGES_PAGE).await?.into();
-    let watcher =
-        Watcher { store, served: admin.served.clone(), drain, last: after_version, ready };
+    // Only to say at once, and not on the stream, that they are no longer kept.
+    store.changes(after_version, 1).await?;
+    let watcher = Watcher {
+        store,
+        served: admin.served.clone(),
+        drain,
+        last: after_version,
+        ready: VecDeque::new(),
+    };
     Ok(stream::try_unfold(watcher, |mut watcher| async move {
         let next = watcher.next().await?;
         Ok(next.map(|change| (change, watcher)))
@@ -54,17 +60,16 @@ impl Watcher {
                 return Ok(Some(change));
             }
             let last = self.last;
-            tokio::select! {
+            let served = tokio::select! {
                 served = self.served.wait_for(|served| served.version > last) => {
-                    // An error: the refresher has stopped, and so does the stream.
-                    if served.is_err() {
-                        return Ok(None);
-                    }
+                    served.map(|served| served.version)
                 }
                 () = self.drain.begun() => return Ok(None),
-            }
+            };
+            // An error: the refresher has stopped, and so does the stream.
+            let Ok(served) = served else { return Ok(None) };
             let found = self.store.changes(last, CHANGES_PAGE).await.map_err(Refusal::from)?;
-            self.ready = found.into();
+            self.ready = found.into_iter().filter(|c| c.catalog_version <= served).collect();
             if self.ready.is_empty() {
                 return Err(Status::internal("the feed lacks the change that is served"));
             }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures_util::stream::Stream;
-use prost::Message;
 use slotwise_proto::v1::catalog_record::Record;
 use slotwise_proto::v1::import_request::Step;
 use slotwise_proto::v1::{
@@ -17,13 +16,16 @@ use tonic::{Status, Streaming};
 use super::{ACTOR, Admin};
 use crate::catalog::{ImportOptions, record_from};
 use crate::doors::refusal::Refusal;
-use crate::limits::{IMPORT_BYTES_MAX, IMPORT_PROBLEMS_MAX, IMPORT_RECORDS_MAX};
+use crate::limits::{
+    EXPORT_STALL_MAX, EXPORTS_MAX, IMPORT_BYTES_MAX, IMPORT_PROBLEMS_MAX, IMPORT_RECORDS_MAX,
+};
 use crate::ports::Row;
 
 pub(super) async fn import(
     admin: &Admin,
     mut steps: Streaming<ImportRequest>,
 ) -> Result<ImportResponse, Status> {
+    let _one_at_a_time = admin.importing.acquire().await.map_err(|_| Status::cancelled(""))?;
     let (mut options, mut records, mut bytes) = (ImportOptions::default(), Vec::new(), 0_usize);
     let (mut problems, mut is_first) = (Vec::new(), true);
     while let Some(step) = steps.next().await {
@@ -39,7 +41,7 @@ pub(super) async fn import(
                 return Err(Refusal::invalid("options", "must come before all records").into());
             }
             Some(Step::Record(CatalogRecord { record: Some(record) })) => {
-                bytes += size_of::<Record>() + CatalogRecord::encoded_len(&wrap(&record));
+                bytes += size_of::<Record>() + record.encoded_len();
                 records.push(record);
             }
             Some(Step::Record(CatalogRecord { record: None })) | None => {
@@ -78,44 +80,44 @@ pub(super) async fn import(
 
 /// Every record at one version, in an order in which each comes after what it names.
 pub(super) fn export(
-    admin: &Arc<Admin>,
-) -> impl Stream<Item = Result<CatalogRecord, Status>> + use<> {
+    admin: &Admin,
+) -> Result<impl Stream<Item = Result<CatalogRecord, Status>> + use<>, Refusal> {
+    let slot = Arc::clone(&admin.exporting).try_acquire_owned().map_err(|_| {
+        Refusal::unavailable(format!("{EXPORTS_MAX} exports are under way; try again later"))
+    })?;
     let (sender, records) = mpsc::channel(256);
     let store = Arc::clone(admin.catalog.store());
     tokio::spawn(async move {
+        let _slot = slot;
         let (parts, mut rows) = mpsc::channel::<Vec<Row>>(1);
-        let sending = async {
+        let sending = async move {
             while let Some(part) = rows.recv().await {
                 for row in part {
                     let record = record_from(&row).map(unversioned).map_err(|error| {
                         Status::data_loss(format!("{} {}: {error}", row.key.kind(), row.key))
                     });
-                    if sender.send(record).await.is_err() {
-                        return;
-                    }
+                    // A caller who has gone, or takes nothing, ends the load: its receiver goes.
+                    sender.send_timeout(record, EXPORT_STALL_MAX).await.ok()?;
                 }
             }
+            Some(sender)
         };
-        // The receiver moves in, so that a caller who has gone ends the load.
-        let (loaded, ()) = tokio::join!(store.load(parts), sending);
-        if let Err(error) = loaded {
+        let (loaded, sender) = tokio::join!(store.load(parts), sending);
+        if let (Err(error), Some(sender)) = (loaded, sender) {
             let _ = sender.send(Err(Refusal::from(error).into())).await;
         }
     });
-    ReceiverStream::new(records)
+    Ok(ReceiverStream::new(records))
 }
 
 /// Two catalogues that are the same export the same, whatever their histories.
 fn unversioned(record: Record) -> CatalogRecord {
-    wrap(&match record {
+    let record = match record {
         Record::Account(object) => Record::Account(Account { version: 0, ..object }),
         Record::Site(object) => Record::Site(Site { version: 0, ..object }),
         Record::Zone(object) => Record::Zone(Zone { version: 0, ..object }),
         Record::Campaign(object) => Record::Campaign(Campaign { version: 0, ..object }),
         Record::Ad(object) => Record::Ad(Ad { version: 0, ..object }),
-    })
-}
-
-fn wrap(record: &Record) -> CatalogRecord {
-    CatalogRecord { record: Some(record.clone()) }
+    };
+    CatalogRecord { record: Some(record) }
 }

@@ -9,7 +9,7 @@ use slotwise_proto::v1::*;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{ACTOR, AdminDoor, changes, import, status, zone_ads};
-use crate::catalog::{ListRequest, Object, Page};
+use crate::catalog::{CatalogError, Checker, ListRequest, Object, Page};
 use crate::doors::refusal::Refusal;
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -30,10 +30,12 @@ impl AdminDoor {
     }
 
     async fn delete(&self, key: Key, if_version: u64) -> Answer<CatalogChange> {
+        check_key(&key)?;
         Ok(Response::new(self.admin.catalog.delete(&key, if_version, ACTOR).await?))
     }
 
     async fn get<O: Object>(&self, key: Key) -> Answer<O> {
+        check_key(&key)?;
         Ok(Response::new(self.admin.catalog.get(&key).await?))
     }
 
@@ -47,6 +49,24 @@ impl AdminDoor {
         let request = ListRequest { kind, owner, id_prefix, page_size, page_token };
         Ok(self.admin.catalog.list(request).await?)
     }
+}
+
+/// An id that no object can have is the caller's slip, not an object that is not there.
+fn check_key(key: &Key) -> Result<(), Refusal> {
+    let (field, parent_field) = match key {
+        Key::Account(_) => ("account_id", ""),
+        Key::Site(_) => ("site_id", ""),
+        Key::Zone(..) => ("zone_id", "site_id"),
+        Key::Campaign(_) => ("campaign_id", ""),
+        Key::Ad(..) => ("ad_unit_id", "campaign_id"),
+    };
+    let (parent, id) = key.parts();
+    let mut checker = Checker::default();
+    if !parent_field.is_empty() {
+        checker.id(parent_field, parent);
+    }
+    checker.id(field, id);
+    checker.finish(()).map_err(|problems| CatalogError::Refused(problems).into())
 }
 
 #[tonic::async_trait]
@@ -141,7 +161,9 @@ impl CatalogService for AdminDoor {
         &self,
         request: Request<SetCampaignStatusRequest>,
     ) -> Answer<SetCampaignStatusResponse> {
-        Ok(Response::new(status::set(&self.admin, request.get_ref()).await?))
+        let request = request.get_ref();
+        check_key(&Key::Campaign(request.campaign_id.as_str().into()))?;
+        Ok(Response::new(status::set(&self.admin, request).await?))
     }
 
     async fn get_delivery(&self, _request: Request<GetDeliveryRequest>) -> Answer<Delivery> {
@@ -179,7 +201,7 @@ impl CatalogService for AdminDoor {
     type ExportStream = Answers<CatalogRecord>;
 
     async fn export(&self, _request: Request<ExportRequest>) -> Answer<Self::ExportStream> {
-        Ok(Response::new(Box::pin(import::export(&self.admin))))
+        Ok(Response::new(Box::pin(import::export(&self.admin)?)))
     }
 
     type WatchChangesStream = Answers<CatalogChange>;

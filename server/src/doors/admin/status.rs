@@ -1,13 +1,16 @@
-//! SetCampaignStatus: stored, and then waited for until it is served.
+//! SetCampaignStatus: stopped here, stored, and then waited for until it is served.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use slotwise_core::index::Key;
-use slotwise_proto::v1::{SetCampaignStatusRequest, SetCampaignStatusResponse};
+use slotwise_core::model::{CampaignId, Status};
+use slotwise_proto::v1::{Campaign, SetCampaignStatusRequest, SetCampaignStatusResponse};
 
 use super::{ACTOR, Admin};
+use crate::catalog::{STATUS_WANTED, status_from};
 use crate::doors::refusal::Refusal;
-use crate::limits::{STATUS_WAIT_DEFAULT, STATUS_WAIT_MAX};
+use crate::limits::{ANSWER_PATIENCE, STATUS_WAIT_DEFAULT, STATUS_WAIT_MAX};
 use crate::refresh::wait_for_version;
 
 /// This node alone.
@@ -19,11 +22,25 @@ pub(super) async fn set(
 ) -> Result<SetCampaignStatusResponse, Refusal> {
     let began = Instant::now();
     let wait = wait(request)?;
-    let key = Key::Campaign(request.campaign_id.as_str().into());
-    let change = admin.catalog.set_status(&key, request.status, ACTOR).await?;
+    let status =
+        status_from(request.status).ok_or_else(|| Refusal::invalid("status", STATUS_WANTED))?;
+    let campaign = CampaignId::from(request.campaign_id.as_str());
+    let key = Key::Campaign(campaign.clone());
+    if status == Status::Paused {
+        kill_here(admin, &key, &campaign).await?;
+    }
+    // Where this fails after a kill, the campaign stays killed on this node: nobody who asked for
+    // a pause wants it back because a disk is full.
+    let change = admin.catalog.set_status(&key, status, ACTOR).await?;
     let left = wait.saturating_sub(began.elapsed());
-    let is_applied = wait_for_version(&mut admin.served.clone(), change.version, left).await;
+    let is_served = wait_for_version(&mut admin.served.clone(), change.version, left).await;
+    let is_applied = is_served || admin.index.is_killed(&campaign);
+    if is_served {
+        // The table says it now.
+        admin.index.lift(&campaign);
+    }
     let elapsed = began.elapsed();
+    let (ads, zones) = if change.is_new { admin.catalog.reach(&key).await? } else { (0, 0) };
     tracing::info!(
         campaign = %key,
         version = change.version,
@@ -33,13 +50,24 @@ pub(super) async fn set(
     );
     Ok(SetCampaignStatusResponse {
         catalog_version: change.version,
-        ads_changed: u32::try_from(change.ads).unwrap_or(u32::MAX),
-        zones_changed: u32::try_from(change.zones).unwrap_or(u32::MAX),
+        ads_changed: u32::try_from(ads).unwrap_or(u32::MAX),
+        zones_changed: u32::try_from(zones).unwrap_or(u32::MAX),
         nodes_live: NODES_LIVE,
         nodes_applied: u32::from(is_applied),
         nodes_silent: 0,
         elapsed: prost_types::Duration::try_from(elapsed).ok(),
     })
+}
+
+/// Stops the campaign on this node before anything is stored, so that a slow disk or a large
+/// import before us holds up the answer, and not the stop.
+async fn kill_here(admin: &Admin, key: &Key, campaign: &CampaignId) -> Result<(), Refusal> {
+    // A campaign that is not there must not be remembered.
+    admin.catalog.get::<Campaign>(key).await?;
+    admin.index.kill(campaign);
+    let in_flight = Arc::clone(&admin.in_flight);
+    let settled = tokio::task::spawn_blocking(move || in_flight.settle(ANSWER_PATIENCE)).await;
+    settled.map_err(|error| Refusal::unavailable(error.to_string()))
 }
 
 fn wait(request: &SetCampaignStatusRequest) -> Result<Duration, Refusal> {

@@ -1,13 +1,30 @@
 //! A decision on its way out.
 
 use slotwise_core::decide::Winner;
-use slotwise_core::index::CampaignTable;
+use slotwise_core::index::Campaigns;
 use slotwise_proto::v1::{ChooseAdsResponse, ChosenAd, Creative, NoAdReason, Size};
 
 use super::super::refusal::Refusal;
+use super::ask::Visit;
+
+/// The answer with these winners, of which there may be none.
+pub(super) fn filled(
+    winners: &[Winner<'_>],
+    campaigns: &Campaigns,
+    visit: &Visit,
+) -> ChooseAdsResponse {
+    let reason =
+        if winners.is_empty() { NoAdReason::AllTurnedDown } else { NoAdReason::Unspecified };
+    ChooseAdsResponse {
+        ads: winners.iter().map(|winner| chosen(winner, campaigns, visit.with_facts)).collect(),
+        no_ad_reason: reason.into(),
+        catalog_version: campaigns.version,
+        ..ChooseAdsResponse::default()
+    }
+}
 
 /// One chosen ad; with `with_facts` also its size, domains and categories.
-pub(super) fn chosen(winner: &Winner<'_>, campaigns: &CampaignTable, with_facts: bool) -> ChosenAd {
+fn chosen(winner: &Winner<'_>, campaigns: &Campaigns, with_facts: bool) -> ChosenAd {
     let entry = winner.entry;
     let creative = with_facts.then(|| {
         let campaign = campaigns.get(entry.campaign).map(|row| &row.campaign);

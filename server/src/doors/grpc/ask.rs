@@ -13,14 +13,22 @@ use crate::limits::{
 
 /// A checked request.
 pub(super) struct Ask {
-    pub(super) query: Query,
+    query: Query,
+    visit: Visit,
+    /// Keywords that were too long or too many.
+    pub(super) ignored_keywords: usize,
+}
+
+/// What is done with the decision once it is made.
+pub(super) struct Visit {
+    /// The instant that is decided for.
+    pub(super) now_us: i64,
+    /// Size, domains and categories are given.
     pub(super) with_facts: bool,
-    /// Nothing is read or written of the visitor beyond one look at the profile.
+    /// Nothing is recorded.
     pub(super) dry_run: bool,
     /// The clock stands at another instant than now.
     pub(super) is_replay: bool,
-    /// Keywords that were too long or too many.
-    pub(super) ignored_keywords: usize,
 }
 
 impl Ask {
@@ -56,9 +64,10 @@ impl Ask {
             return Err(Refusal::invalid("as_of", "goes only with dry_run"));
         }
         let (keywords, ignored_keywords) = keywords(&request.keywords);
+        let now_us = as_of_us.unwrap_or(now_us);
         Ok(Self {
             query: Query {
-                now_us: as_of_us.unwrap_or(now_us),
+                now_us,
                 count: request.count.max(1) as usize,
                 keywords,
                 floor_ecpm_micros: floor,
@@ -67,11 +76,19 @@ impl Ask {
                 visitor_known: !request.user_id.is_empty() && !request.limited,
                 without_budgets: as_of_us.is_some(),
             },
-            with_facts: request.detail == i32::from(Detail::Facts),
-            dry_run: request.dry_run,
-            is_replay: as_of_us.is_some(),
+            visit: Visit {
+                now_us,
+                with_facts: request.detail == i32::from(Detail::Facts),
+                dry_run: request.dry_run,
+                is_replay: as_of_us.is_some(),
+            },
             ignored_keywords,
         })
+    }
+
+    /// What is done with the answer, and the question itself.
+    pub(super) fn into_parts(self) -> (Visit, Query) {
+        (self.visit, self.query)
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use rand_core::{Rng as _, SeedableRng};
 use siphasher::sip128::SipHasher24;
 use slotwise_core::decide::{Decision, Rng};
-use slotwise_core::index::{Index, ZoneBlock};
+use slotwise_core::index::Index;
 use slotwise_core::model::Profile;
 use slotwise_proto::v1::{ChooseAdsRequest, ChooseAdsResponse, NoAdReason};
 use tokio::sync::watch;
 
 use super::super::refusal::Refusal;
 use super::answer;
-use super::ask::Ask;
+use super::ask::{Ask, Visit};
 use crate::limits::PROFILE_READ_MAX;
 use crate::ports::{Clock, ProfileStore, VisitorKey};
 use crate::refresh::Served;
@@ -67,62 +67,74 @@ impl Chooser {
             "" => format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64()),
             given => given.to_owned(),
         };
-        let version = self.index.campaigns().version;
+        // Before the block: the version that is told is never newer than what was decided on.
+        let campaigns = self.index.campaigns();
+        let none = |reason| Ok(answer::none(request_id.clone(), reason, campaigns.version));
         if self.is_stale(now_us) {
-            return Ok(answer::none(request_id, NoAdReason::CatalogStale, version));
+            return none(NoAdReason::CatalogStale);
         }
         let Some(block) = self.index.zone(&request.site_id, &request.zone_id) else {
-            return Ok(answer::none(request_id, NoAdReason::ZoneUnknown, version));
+            return none(NoAdReason::ZoneUnknown);
         };
         if block.entries.is_empty() {
-            return Ok(answer::none(request_id, NoAdReason::ZoneEmpty, version));
+            return none(NoAdReason::ZoneEmpty);
         }
-        self.fill(request, &ask, block, request_id, &mut rng).await
+        let visitor = VisitorKey {
+            account: block.account,
+            visitor: self.visitor_hash(request.user_id.as_bytes()),
+        };
+        let (visit, query) = ask.into_parts();
+        let is_known = query.visitor_known;
+        let mut decision = Decision::new(block, query, &mut rng);
+        let asks_profile = decision.look(&campaigns);
+        let mut response = if asks_profile && is_known {
+            let wait = profile_wait(request.timeout_ms);
+            self.admit_known(&mut decision, visitor, &visit, wait).await
+        } else {
+            // Caps hold inside one answer, whoever sees it. The table is the one that said that
+            // no history matters.
+            let winners = decision.admit(&campaigns, &mut Profile::default(), 0);
+            answer::filled(&winners, &campaigns, &visit)
+        };
+        response.request_id = request_id;
+        Ok(response)
     }
 
-    async fn fill(
+    /// Admits under the visitor's history.
+    async fn admit_known(
         &self,
-        request: &ChooseAdsRequest,
-        ask: &Ask,
-        block: Arc<ZoneBlock>,
-        request_id: String,
-        rng: &mut Rng,
-    ) -> Result<ChooseAdsResponse, Refusal> {
-        let account = block.account;
-        let mut decision = Decision::new(block, ask.query.clone(), rng);
-        let asks_profile = decision.look(&self.index.campaigns());
+        decision: &mut Decision,
+        visitor: VisitorKey,
+        visit: &Visit,
+        wait: Duration,
+    ) -> ChooseAdsResponse {
         let id = unseeded().next_u64();
-        let mut response = ChooseAdsResponse { request_id, ..ChooseAdsResponse::default() };
+        let mut response = ChooseAdsResponse::default();
         let mut admit = |profile: &mut Profile| {
             // Loaded anew, as time has passed where the profile had to be read: what was
             // switched off meanwhile must not be shown.
             let campaigns = self.index.campaigns();
             let winners = decision.admit(&campaigns, profile, id);
-            let ads = winners.iter().map(|w| answer::chosen(w, &campaigns, ask.with_facts));
-            response.ads = ads.collect();
-            response.catalog_version = campaigns.version;
+            response = answer::filled(&winners, &campaigns, visit);
         };
-        if !asks_profile || !ask.query.visitor_known {
-            // Caps hold inside one answer, whoever sees it.
-            admit(&mut Profile::default());
-        } else {
-            let visitor =
-                VisitorKey { account, visitor: self.visitor_hash(request.user_id.as_bytes()) };
-            let wait = profile_wait(request.timeout_ms);
-            if ask.dry_run {
-                let mut profile = self.profiles.read(visitor, wait).await?;
-                if ask.is_replay {
-                    profile.rewind(ask.query.now_us);
+        let known = if visit.dry_run {
+            self.profiles.read(visitor, wait).await.map(|mut profile| {
+                if visit.is_replay {
+                    profile.rewind(visit.now_us);
                 }
                 admit(&mut profile);
-            } else {
-                self.profiles.admit(visitor, ask.query.now_us, wait, &mut admit).await?;
-            }
+            })
+        } else {
+            self.profiles.admit(visitor, visit.now_us, wait, &mut admit).await
+        };
+        if let Err(error) = known {
+            tracing::debug!(%error, "a profile is not to be had: capped ads are withheld");
+            self.counters.add(Metric::ProfilesUnavailable, 1);
+            let campaigns = self.index.campaigns();
+            let winners = decision.admit_uncapped(&campaigns);
+            response = answer::filled(&winners, &campaigns, visit);
         }
-        if response.ads.is_empty() {
-            response.no_ad_reason = NoAdReason::AllTurnedDown.into();
-        }
-        Ok(response)
+        response
     }
 
     fn is_stale(&self, now_us: i64) -> bool {

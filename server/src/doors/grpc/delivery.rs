@@ -1,6 +1,6 @@
-//! Follows an answer until the transport has it, so that a kill can wait for it or call it off.
+//! Follows an answer until the transport has it, so that a kill can wait for it.
 //!
-//! HTTP asks a body for its next frame only when it has taken the one before: what was in an
+//! HTTP asks a body for its next frame only when it has handed on the one before: what was in an
 //! earlier frame is with the transport then.
 
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use std::task::{Context, Poll, ready};
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tonic::Status;
 use tower::{Layer, Service};
 
-use crate::inflight::{InFlight, Ticket};
+use super::super::listener::ConnectionInfo;
+use crate::inflight::{Answers, InFlight, Ticket};
 
 /// Gives every call a [`Delivery`].
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub(super) struct DeliveryLayer(pub(super) Arc<InFlight>);
 /// The answers of one call that are on their way. An extension of the request.
 #[derive(Clone)]
 pub(super) struct Delivery {
-    in_flight: Arc<InFlight>,
+    answers: Arc<Answers>,
     tickets: Arc<Mutex<Vec<Ticket>>>,
 }
 
@@ -29,7 +29,7 @@ impl Delivery {
     /// Begins a decision, to be called before the index is looked at. It ends when its answer
     /// is with the transport.
     pub(super) fn begin(&self) {
-        self.tickets().push(self.in_flight.begin());
+        self.tickets().push(self.answers.begin());
     }
 
     fn tickets(&self) -> std::sync::MutexGuard<'_, Vec<Ticket>> {
@@ -65,7 +65,12 @@ where
     }
 
     fn call(&mut self, mut request: http::Request<In>) -> Self::Future {
-        let delivery = Delivery { in_flight: Arc::clone(&self.in_flight), tickets: Arc::default() };
+        let of_connection = request.extensions().get::<ConnectionInfo>();
+        let answers = of_connection.map(|info| Arc::clone(&info.answers));
+        let delivery = Delivery {
+            answers: answers.unwrap_or_else(|| self.in_flight.connection()),
+            tickets: Arc::default(),
+        };
         request.extensions_mut().insert(delivery.clone());
         Answering { answer: self.inner.call(request), delivery: Some(delivery) }
     }
@@ -95,7 +100,7 @@ where
 }
 
 pin_project! {
-    /// A body that knows which answers the transport has taken.
+    /// A body that knows which answers the transport has.
     pub(super) struct DeliveredBody<B> {
         #[pin]
         body: B,
@@ -105,34 +110,24 @@ pin_project! {
     }
 }
 
-impl<B> Body for DeliveredBody<B>
-where
-    B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+impl<B: Body> Body for DeliveredBody<B> {
     type Data = B::Data;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, Self::Error>>> {
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.project();
         if let Some(delivery) = this.delivery {
-            let mut tickets = delivery.tickets();
-            tickets.drain(..*this.in_frame);
+            delivery.tickets().drain(..*this.in_frame);
             *this.in_frame = 0;
         }
         let frame = ready!(this.body.poll_frame(cx));
         if let Some(delivery) = this.delivery {
-            let tickets = delivery.tickets();
-            if tickets.iter().any(Ticket::is_called_off) {
-                let why = "the catalogue changed before this answer was taken";
-                return Poll::Ready(Some(Err(Status::unavailable(why).into())));
-            }
-            *this.in_frame = tickets.len();
+            *this.in_frame = delivery.tickets().len();
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -14,7 +14,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::super::calls::Calls;
-use super::super::listener::{Connection, Drain, Queue, server};
+use super::super::listener::{Drain, Queue, serve, server};
 use super::super::refusal::Refusal;
 use super::answer;
 use super::choose::Chooser;
@@ -55,16 +55,11 @@ impl DecisionDoor {
         connections: Queue,
     ) -> Result<(), tonic::transport::Error> {
         let (drain, calls) = (self.drain.clone(), self.calls.clone());
-        let service = AdDecisionServiceServer::new(self.clone())
+        let in_flight = Arc::clone(&self.in_flight);
+        let service = AdDecisionServiceServer::new(self)
             .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
-        server()
-            .layer(calls)
-            .layer(DeliveryLayer(self.in_flight))
-            .add_routes(routes.add_service(service))
-            .serve_with_incoming_shutdown(connections.map(Connection::take_over), async move {
-                drain.begun().await;
-            })
-            .await
+        let layers = server().layer(calls).layer(DeliveryLayer(Arc::clone(&in_flight)));
+        serve(layers, routes.add_service(service), connections, in_flight, drain).await
     }
 
     async fn answer(&self, delivery: &Delivery, request: ChooseAdsRequest) -> ChooseAdsResponse {

@@ -8,7 +8,7 @@ use super::audit;
 use super::catalog::{head, meta};
 use super::database::failed;
 use super::keys::{kind_code, status_code};
-use crate::limits::{AUDIT_ROWS_MAX, SERIAL_AFTERLIFE};
+use crate::limits::{REMOVALS_MAX, SERIAL_AFTERLIFE};
 use crate::ports::{Commit, Put, StoreError};
 
 /// Applies `commit` and returns the version that it became.
@@ -33,7 +33,9 @@ pub(super) fn apply(tx: &Transaction<'_>, commit: &Commit) -> Result<u64, StoreE
         set_status(tx, key, *status, version)?;
     }
     audit::append(tx, commit, version)?;
-    trim_removed(tx)?;
+    if !commit.deletes.is_empty() {
+        trim_removed(tx)?;
+    }
     set_meta(tx, "version", version)?;
     set_meta(tx, "ads", ads)?;
     if commit.forced {
@@ -145,9 +147,7 @@ fn next_serial(tx: &Transaction<'_>, kind: i64) -> Result<u32, StoreError> {
 fn trim_removed(tx: &Transaction<'_>) -> Result<(), StoreError> {
     let oldest_kept: Option<u64> = tx
         .prepare_cached("SELECT version FROM removed ORDER BY version DESC LIMIT 1 OFFSET ?1")
-        .and_then(|mut statement| {
-            statement.query_row([AUDIT_ROWS_MAX], |row| row.get(0)).optional()
-        })
+        .and_then(|mut statement| statement.query_row([REMOVALS_MAX], |row| row.get(0)).optional())
         .map_err(failed)?;
     let Some(version) = oldest_kept else { return Ok(()) };
     execute(tx, "DELETE FROM removed WHERE version <= ?1", params![version])?;

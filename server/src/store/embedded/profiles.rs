@@ -36,7 +36,8 @@ const FLUSHES_WAITING_MAX: usize = 64;
 
 const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE journal (batch INTEGER PRIMARY KEY, body BLOB NOT NULL);
-    CREATE TABLE profiles (part INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE TABLE profiles (
+        part INTEGER PRIMARY KEY, generation INTEGER NOT NULL, body BLOB NOT NULL);
 "];
 
 /// The profiles of one node.
@@ -217,39 +218,54 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes every profile whole and forgets the journal so far. What is shown meanwhile may be
-    /// in both.
+    /// Writes every profile whole, part by part, and then forgets the journal so far. Between the
+    /// parts the journal goes on; what is shown meanwhile may be in both. A fold that is cut off
+    /// leaves a part of a generation behind, which says nothing but what the journal says, too.
     fn fold(&mut self) -> Result<(), StoreError> {
-        let state = Arc::clone(&self.state);
-        let folded = self.database.write_blocking(|writer| {
-            let tx = writer.transaction().map_err(failed)?;
-            let last: i64 = tx
-                .query_row("SELECT coalesce(max(batch), 0) FROM journal", [], |row| row.get(0))
-                .map_err(failed)?;
-            tx.execute("DELETE FROM profiles", []).map_err(failed)?;
-            let insert = |body: &[u8]| {
-                tx.execute("INSERT INTO profiles (body) VALUES (?1)", params![body])
-                    .map(|_| body.len() as u64)
-                    .map_err(failed)
-            };
-            let (mut part, mut bytes) = (new_batch(), 0);
-            for visitor in &state.visitors {
-                for (advertiser, list) in visitor.lists() {
-                    list.iter().for_each(|shown| {
-                        encode(&mut part, *visitor.key(), advertiser, shown);
-                    });
-                }
-                if part.len() >= PART_BYTES {
-                    bytes += insert(&std::mem::replace(&mut part, new_batch()))?;
+        let number = |sql: &'static str| {
+            self.database.write_blocking(|writer| {
+                writer.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed)
+            })
+        };
+        let last = number("SELECT coalesce(max(batch), 0) FROM journal")?;
+        let generation = number("SELECT coalesce(max(generation), 0) + 1 FROM profiles")?;
+        let visitors: Vec<VisitorKey> =
+            self.state.visitors.iter().map(|visitor| *visitor.key()).collect();
+        let (mut part, mut bytes) = (new_batch(), 0);
+        for visitor in visitors {
+            if let Some(profile) = self.state.visitors.get(&visitor) {
+                for (advertiser, list) in profile.lists() {
+                    list.iter().for_each(|shown| encode(&mut part, visitor, advertiser, shown));
                 }
             }
-            bytes += insert(&part)?;
+            if part.len() >= PART_BYTES {
+                bytes += self.write_part(generation, &part)?;
+                part = new_batch();
+                self.write_pending()?;
+            }
+        }
+        bytes += self.write_part(generation, &part)?;
+        self.database.write_blocking(|writer| {
+            let tx = writer.transaction().map_err(failed)?;
+            tx.execute("DELETE FROM profiles WHERE generation < ?1", params![generation])
+                .map_err(failed)?;
             tx.execute("DELETE FROM journal WHERE batch <= ?1", params![last]).map_err(failed)?;
-            tx.commit().map_err(failed)?;
-            Ok(bytes)
+            tx.commit().map_err(failed)
         })?;
-        (self.folded_bytes, self.bytes) = (folded, 0);
+        (self.folded_bytes, self.bytes) = (bytes, 0);
         Ok(())
+    }
+
+    fn write_part(&self, generation: i64, part: &[u8]) -> Result<u64, StoreError> {
+        self.database.write_blocking(|writer| {
+            writer
+                .execute(
+                    "INSERT INTO profiles (generation, body) VALUES (?1, ?2)",
+                    params![generation, part],
+                )
+                .map_err(failed)
+        })?;
+        Ok(part.len() as u64)
     }
 
     fn read_back(&mut self) -> Result<(), StoreError> {
@@ -265,7 +281,11 @@ impl Journal {
                     let body = row.get_ref(0).and_then(|body| Ok(body.as_blob()?));
                     let body = body.map_err(failed)?;
                     *size += body.len() as u64;
-                    let batch = decode(body).map_err(|e| StoreError::Unavailable(e.to_owned()))?;
+                    // The rest is worth more than this batch: it is left out, and said.
+                    let batch = decode(body).unwrap_or_else(|error| {
+                        tracing::error!(error, "a batch of exposures is damaged");
+                        Vec::new()
+                    });
                     for (visitor, advertiser, shown) in batch {
                         let mut profile = state.visitors.entry(visitor).or_default();
                         // A list that is full of what still counts is as capped as it can be.
