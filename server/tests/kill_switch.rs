@@ -149,18 +149,16 @@ async fn a_frozen_reader_does_not_hold_up_a_kill() {
     assert_eq!((paused.nodes_applied, paused.nodes_live), (1, 1));
     let answer = others.choose_ads(ask("z0", "", 1)).await.unwrap().into_inner();
     assert_eq!(answer.ads[0].campaign_id, "x:2");
-    // It wakes up: what the transport had is its own, the rest was called off.
-    let mut taken = 1;
-    let end = loop {
-        match answers.next().await {
-            Some(Ok(answer)) => {
-                assert_eq!(answer.ads[0].campaign_id, "x:1", "of the time before the pause");
-                taken += 1;
-            }
-            end => break end,
+    // It wakes up: what the transport had is its own, and what comes after that was decided anew
+    // (or the connection was closed, where some answer had to be called off).
+    let (mut before, mut after) = (1, 0);
+    while let Some(Ok(answer)) = answers.next().await {
+        match answer.ads[0].campaign_id.as_str() {
+            "x:1" if after == 0 => before += 1,
+            "x:2" => after += 1,
+            other => panic!("{other} after {after} answers without it"),
         }
-    };
-    assert!(matches!(end, Some(Err(_))), "the connection was closed: {end:?}");
-    assert!(taken < 20_000, "{taken} answers are more than the windows hold");
+    }
+    assert!(before < 20_000, "{before} answers are more than the windows hold");
     server.stop().await;
 }

@@ -89,25 +89,33 @@ pub(super) fn export(
     let store = Arc::clone(admin.catalog.store());
     tokio::spawn(async move {
         let _slot = slot;
-        let (parts, mut rows) = mpsc::channel::<Vec<Row>>(1);
-        let sending = async move {
-            while let Some(part) = rows.recv().await {
-                for row in part {
-                    let record = record_from(&row).map(unversioned).map_err(|error| {
-                        Status::data_loss(format!("{} {}: {error}", row.key.kind(), row.key))
-                    });
-                    // A caller who has gone, or takes nothing, ends the load: its receiver goes.
-                    sender.send_timeout(record, EXPORT_STALL_MAX).await.ok()?;
-                }
-            }
-            Some(sender)
-        };
-        let (loaded, sender) = tokio::join!(store.load(parts), sending);
-        if let (Err(error), Some(sender)) = (loaded, sender) {
-            let _ = sender.send(Err(Refusal::from(error).into())).await;
+        let (parts, rows) = mpsc::channel::<Vec<Row>>(1);
+        // The receiver moves in, so that a caller who has gone, or takes nothing, ends the load.
+        let (loaded, sent) = tokio::join!(store.load(parts), send(rows, &sender));
+        let end = sent.and_then(|()| loaded.map_err(|error| Refusal::from(error).into()));
+        if let Err(status) = end {
+            // Waits for the caller as long as it takes: an export that was given up must never
+            // look like a whole one.
+            let _ = sender.send(Err(status)).await;
         }
     });
     Ok(ReceiverStream::new(records))
+}
+
+async fn send(
+    mut rows: mpsc::Receiver<Vec<Row>>,
+    sender: &mpsc::Sender<Result<CatalogRecord, Status>>,
+) -> Result<(), Status> {
+    while let Some(part) = rows.recv().await {
+        for row in part {
+            let record = record_from(&row).map(unversioned).map_err(|error| {
+                Status::data_loss(format!("{} {}: {error}", row.key.kind(), row.key))
+            })?;
+            let sent = sender.send_timeout(Ok(record), EXPORT_STALL_MAX).await;
+            sent.map_err(|_| Status::unavailable("the export was given up: nobody takes it"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Two catalogues that are the same export the same, whatever their histories.
