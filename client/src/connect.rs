@@ -129,6 +129,12 @@ impl Decisions {
 }
 
 impl<C> Client<C> {
+    /// The server may wait for `wait` before it answers: the deadline of later calls is that much
+    /// longer.
+    pub fn allow(&mut self, wait: Duration) {
+        self.door.timeout = self.door.timeout.saturating_add(wait);
+    }
+
     /// One unary call under the door's deadline, which the server is told too.
     ///
     /// # Errors

@@ -100,7 +100,7 @@ async fn load_and_pause(dir: &std::path::Path, zones: usize) {
     let (mut stored, mut served) = (Vec::new(), Vec::new());
     let key = slotwise_core::index::Key::Campaign("brand:0".into());
     for round in 0..PAUSES {
-        let status = if round % 2 == 0 { CampaignStatus::Paused } else { CampaignStatus::Active };
+        let status = if round % 2 == 0 { Status::Paused } else { Status::Active };
         let began = Instant::now();
         let change = node.catalog.set_status(&key, status, "bench").await.unwrap();
         stored.push(began.elapsed());

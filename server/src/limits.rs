@@ -144,3 +144,5 @@ pub const SQLITE_BUSY: Duration = Duration::from_secs(5);
 /// some round trips for a healthy peer, and well inside the kill switch's second.
 pub const ANSWER_PATIENCE: Duration = Duration::from_millis(300);
 const _: () = assert!(ANSWER_PATIENCE.as_millis() < STATUS_WAIT_DEFAULT.as_millis());
+/// An import whose caller sends nothing for so long is ended: others wait for their turn.
+pub const IMPORT_STALL_MAX: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
 //! Decision cases as data: each file in `cases/` is a catalogue, requests and what must come
 //! back. A new case needs no code.
 //!
-//! A file holds `source` (where its values come from), `catalogue` (records in JSON) and
+//! A file holds `rule` (what it shows), `catalogue` (records in JSON) and
 //! `steps`. A step may set the clock (`at`, RFC 3339), have a `request` (JSON of
 //! ChooseAdsRequest, sent `times` times) and expect of every answer: `ads` (a list of groups;
 //! the members of a group may come in any order), `count`, `scores`, `reason`, `refused` (the
@@ -36,7 +36,7 @@ async fn every_case_holds() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
-    assert!(files.len() >= 15, "the cases are there");
+    assert_eq!(files.len(), 25, "every case is there");
     for file in files {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         let case: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -53,6 +53,7 @@ async fn run(name: &str, case: &Value) {
     let mut client = support::decisions(&server).await;
     for (at, step) in list(&case["steps"]).iter().enumerate() {
         let place = format!("{name}, step {at}");
+        check_words(step, &place);
         if let Some(instant) = step["at"].as_str() {
             let instant: jiff::Timestamp = instant.parse().unwrap();
             clock.set(instant.as_microsecond());
@@ -65,6 +66,27 @@ async fn run(name: &str, case: &Value) {
         }
     }
     server.stop().await;
+}
+
+/// A misspelt expectation would hold whatever comes back.
+fn check_words(step: &Value, place: &str) {
+    let does = ["at", "request", "times", "import"];
+    let expects = [
+        "ads",
+        "count",
+        "scores",
+        "reason",
+        "refused",
+        "seen",
+        "shares",
+        "chi_square_max",
+        "problems",
+    ];
+    let words: Vec<&str> = step.as_object().unwrap().keys().map(String::as_str).collect();
+    let unknown: Vec<_> =
+        words.iter().filter(|word| !does.contains(word) && !expects.contains(word)).collect();
+    assert!(unknown.is_empty(), "{place}: {unknown:?}");
+    assert!(words.iter().any(|word| expects.contains(word)), "{place} expects nothing");
 }
 
 async fn import(server: &Server, step: &Value, place: &str) {

@@ -13,7 +13,7 @@ tokens, caps and holds.
 
 Examples:
   slotwisectl choose news top --keyword car --keyword style --count 3
-  slotwisectl choose news top --user u-123 --explain
+  slotwisectl choose news top --user u-123 --at 2026-12-24T18:00:00Z
   slotwisectl choose news top --at 2026-12-24T18:00:00Z --seed 7
   slotwisectl choose news top --record --json";
 
@@ -45,10 +45,7 @@ pub(crate) struct Choose {
     /// Only ads of this size (repeatable)
     #[arg(long, value_name = "WxH", value_parser = values::size)]
     pub(crate) size: Vec<Size>,
-    /// Say of each candidate why it was chosen or not
-    #[arg(long)]
-    pub(crate) explain: bool,
-    /// Make a real decision: showings are recorded, tokens made
+    /// Make a real decision: showings are recorded
     #[arg(long)]
     pub(crate) record: bool,
 }

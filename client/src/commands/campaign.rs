@@ -172,6 +172,7 @@ async fn switch(context: &mut Context, args: Switch, status: CampaignStatus) -> 
         wait: args.wait.map(wire_span),
     };
     let mut catalog = context.catalog().await?;
+    catalog.allow(args.wait.unwrap_or_default());
     let answer = catalog.call(request, CatalogServiceClient::set_campaign_status).await?;
     let told = match context.out.is_json() {
         true => context.out.message(&answer),

@@ -1,13 +1,12 @@
 //! `choose`: what a zone would show now, and why.
 
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
-use slotwise_proto::v1::{ChooseAdsRequest, ChooseAdsResponse, ChosenAd, Explanation, NoAdReason};
+use slotwise_proto::v1::{ChooseAdsRequest, ChooseAdsResponse, ChosenAd, NoAdReason};
 
 use super::Context;
 use crate::cli::choose::Choose;
 use crate::error::Error;
 use crate::money::format_micros;
-use crate::text::{count, words};
 use crate::time::to_wire;
 
 pub(super) async fn run(context: &mut Context, args: Choose) -> Result<(), Error> {
@@ -19,7 +18,6 @@ pub(super) async fn run(context: &mut Context, args: Choose) -> Result<(), Error
         count: args.count,
         floor_ecpm_micros: args.floor.unwrap_or(0),
         sizes: args.size,
-        explain: args.explain,
         dry_run: !args.record,
         seed: args.seed,
         as_of: args.at.map(to_wire),
@@ -30,10 +28,8 @@ pub(super) async fn run(context: &mut Context, args: Choose) -> Result<(), Error
     if context.out.is_json() {
         return context.out.message(&answer);
     }
-    chosen(context, &answer, args.record)?;
-    if let Some(explanation) = &answer.explanation {
-        explain(context, explanation)?;
-    }
+    let has_tokens = answer.ads.iter().any(|ad| !ad.token.is_empty());
+    chosen(context, &answer, has_tokens)?;
     let version = answer.catalog_version;
     context.out.line(&match args.record {
         true => format!("recorded at catalogue version {version}"),
@@ -73,29 +69,7 @@ fn no_ad(reason: NoAdReason) -> &'static str {
         NoAdReason::Unspecified => "the server gave no reason",
         NoAdReason::ZoneUnknown => "the zone is unknown",
         NoAdReason::ZoneEmpty => "the zone is empty",
-        NoAdReason::AllTurnedDown => "every candidate was turned down (--explain says why)",
+        NoAdReason::AllTurnedDown => "every candidate was turned down",
         NoAdReason::CatalogStale => "the node's catalogue is too old",
     }
-}
-
-fn explain(context: &mut Context, explanation: &Explanation) -> Result<(), Error> {
-    let counts = explanation.counts.iter();
-    let counts: Vec<_> = counts.map(|c| format!("{} {}", c.count, verdict(c.verdict()))).collect();
-    let candidates = count(explanation.candidates, "candidate");
-    context.out.line("")?;
-    context.out.line(&format!("{candidates}: {}", counts.join(", ")))?;
-    let rows = explanation.verdicts.iter().map(|candidate| {
-        vec![
-            candidate.campaign_id.clone(),
-            candidate.ad_unit_id.clone(),
-            format!("{:.6}", candidate.score),
-            verdict(candidate.verdict()),
-            candidate.detail.clone(),
-        ]
-    });
-    context.out.table(&["CAMPAIGN", "AD", "SCORE", "VERDICT", "DETAIL"], rows.collect())
-}
-
-fn verdict(verdict: slotwise_proto::v1::Verdict) -> String {
-    words(verdict.as_str_name(), "VERDICT_")
 }

@@ -1,6 +1,6 @@
-//! The public face of the decision core, held against plain rules and the cases from the field
-//! (numbered as in the project's list of cases). Expected values come from the contract, from
-//! those cases or from a naive oracle (`support/oracle.rs`).
+//! The public face of the decision core, held against the faults of real systems and the rules
+//! that decide them. Expected values come from the contract, from those rules
+//! or from a naive oracle (`support/oracle.rs`).
 
 #![allow(
     clippy::unwrap_used,

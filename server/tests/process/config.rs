@@ -12,7 +12,7 @@ fn file(dir: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// Case 48.
+/// Exit code not 0, and the file, the line and the key by name.
 #[test]
 fn a_bad_file_stops_the_start_and_is_named_with_line_and_key() {
     let dir = tempfile::tempdir().unwrap();

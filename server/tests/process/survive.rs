@@ -35,7 +35,7 @@ async fn again(
     (slotwise, Clients::of(doors).await)
 }
 
-/// Case 32, and the durability of whatever was acknowledged.
+/// A pause survives imports, reloads and restarts; so does whatever else was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acknowledged_writes_survive_a_kill_and_a_pause_survives_everything() {
     let dir = tempfile::tempdir().unwrap();

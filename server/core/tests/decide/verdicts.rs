@@ -122,7 +122,7 @@ fn bounds_belong_to_the_eligible_side() {
     }
 }
 
-/// Case 31, and [start, end) at its ends.
+/// [start, end): also at its ends.
 #[test]
 fn a_flight_that_is_over_is_not_served() {
     let end_us = 1_762_747_200 * 1_000_000; // 2025-11-10T04:00:00Z

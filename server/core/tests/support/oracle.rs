@@ -1,4 +1,4 @@
-//! The rule of choosing as the design states it, written down naively: score every eligible ad,
+//! The rule of choosing as ARCHITECTURE.md and the contract state it, written down naively: score every eligible ad,
 //! sort by tier and score. Knows nothing of the core but its names for status and cap level.
 
 use std::collections::{BTreeSet, HashMap};
@@ -74,7 +74,7 @@ pub(crate) struct History(Vec<(usize, usize, usize, i64)>);
 
 impl History {
     /// Goes through `ranking` and shows each ad that holds under all caps of its campaign, up to
-    /// `count`: what the design says of caps, one by one.
+    /// `count`: what is promised of caps, one by one.
     pub(crate) fn show(
         &mut self,
         campaigns: &[PlainCampaign],

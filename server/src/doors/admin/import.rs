@@ -18,6 +18,7 @@ use crate::catalog::{ImportOptions, record_from};
 use crate::doors::refusal::Refusal;
 use crate::limits::{
     EXPORT_STALL_MAX, EXPORTS_MAX, IMPORT_BYTES_MAX, IMPORT_PROBLEMS_MAX, IMPORT_RECORDS_MAX,
+    IMPORT_STALL_MAX,
 };
 use crate::ports::Row;
 
@@ -28,7 +29,7 @@ pub(super) async fn import(
     let _one_at_a_time = admin.importing.acquire().await.map_err(|_| Status::cancelled(""))?;
     let (mut options, mut records, mut bytes) = (ImportOptions::default(), Vec::new(), 0_usize);
     let (mut problems, mut is_first) = (Vec::new(), true);
-    while let Some(step) = steps.next().await {
+    while let Some(step) = next(&mut steps).await? {
         match step?.step {
             Some(Step::Options(given)) if is_first => {
                 options = ImportOptions {
@@ -76,6 +77,14 @@ pub(super) async fn import(
         problems: outcome.problems,
         problem_count: outcome.problem_count,
     })
+}
+
+/// The next step; an import that stalls is given up, as others wait for their turn.
+async fn next(
+    steps: &mut Streaming<ImportRequest>,
+) -> Result<Option<Result<ImportRequest, Status>>, Status> {
+    let step = tokio::time::timeout(IMPORT_STALL_MAX, steps.next()).await;
+    step.map_err(|_| Status::deadline_exceeded("the import was given up: nothing comes any more"))
 }
 
 /// Every record at one version, in an order in which each comes after what it names.
