@@ -24,9 +24,9 @@ Exit codes:
 
 Examples:
   slotwisectl import catalog.ndjson
-  slotwisectl campaign put 7:summer --account acme --cpm 2.50 --daily 100
-  slotwisectl campaign pause 7:summer
-  slotwisectl choose news top --keyword car --count 3";
+  slotwisectl campaign put alpina:roadster --account demo --cpm 2.50
+  slotwisectl campaign pause alpina:roadster
+  slotwisectl choose news home-top --keyword car --count 3";
 
 /// Runs a Slotwise ad server: its catalogue, its kill switch, its decisions.
 #[derive(Debug, Parser)]
@@ -174,8 +174,8 @@ mod tests {
             let parsed = Cli::try_parse_from(line.split(' '));
             assert_eq!(parsed.unwrap_err().exit_code(), 2, "{line}");
         };
-        bad("slotwisectl choose news top --at 2026-12-01T00:00:00Z --record");
-        bad("slotwisectl choose news top --at 2026-12-01");
+        bad("slotwisectl choose news home-top --at 2026-12-01T00:00:00Z --record");
+        bad("slotwisectl choose news home-top --at 2026-12-01");
         bad("slotwisectl campaign put 7:x --cpm 1 --cpc 1");
         bad("slotwisectl campaign put 7:x --cap ad:1/1d --no-caps");
         bad("slotwisectl campaign put 7:x --from x.json --tier 1");

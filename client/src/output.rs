@@ -34,11 +34,17 @@ impl Output {
     }
 
     /// A table under a header.
+    /// Columns that are empty in every row are left out: a terminal is narrow.
     pub(crate) fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) -> Result<(), Error> {
+        let is_shown = |column: usize| {
+            rows.is_empty() || rows.iter().any(|row| row.get(column).is_some_and(|c| !c.is_empty()))
+        };
+        let shown: Vec<usize> = (0..header.len()).filter(|column| is_shown(*column)).collect();
         let mut table = plain_table();
-        table.set_header(header.iter().map(|h| Cell::new(h).add_attribute(Attribute::Bold)));
-        for row in rows {
-            table.add_row(row.iter().map(|cell| safe(cell)));
+        let bold = |column: &usize| Cell::new(header[*column]).add_attribute(Attribute::Bold);
+        table.set_header(shown.iter().map(bold));
+        for row in &rows {
+            table.add_row(shown.iter().filter_map(|column| row.get(*column)).map(|c| safe(c)));
         }
         self.write_table(table)
     }

@@ -160,8 +160,8 @@ async fn choose_prints_the_scores() {
     let both = scores(bench.ok(&choose(&["car", " Performance", "car"])).await);
     assert_eq!(both, ["226.280422", "185.484336", "185.484336"]);
 
-    let unknown = bench.ok(&["choose", "news", "nowhere"]).await;
-    assert!(unknown.starts_with("no ad: the zone is unknown"), "{unknown}");
+    let unknown = bench.fails(1, &["choose", "news", "nowhere"]).await;
+    assert!(unknown.contains("there is no zone news/nowhere"), "{unknown}");
     let seeded = ["choose", "news", "top", "--seed", "7", "--json"];
     let first: Value = serde_json::from_str(&bench.ok(&seeded).await).unwrap();
     let second: Value = serde_json::from_str(&bench.ok(&seeded).await).unwrap();

@@ -8,9 +8,17 @@ use crate::dynamic;
 /// Why a text is not the JSON form of a message.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// Not JSON, an unknown field, or a value of the wrong type; the text says where.
+    /// Not JSON at all; the text says where.
     #[error("{0}")]
-    Invalid(#[from] serde_json::Error),
+    NotJson(#[from] serde_json::Error),
+    /// An unknown field, or a value of the wrong type.
+    #[error("{field}: {error}")]
+    Field {
+        /// Where, as a path such as `ad.zones[3].ecpmMicros`.
+        field: String,
+        /// What is wrong, and at which line and column.
+        error: serde_json::Error,
+    },
     /// The fields do not form the wanted message.
     #[error("{0}")]
     Decode(#[from] prost::DecodeError),
@@ -23,11 +31,17 @@ pub enum JsonError {
 pub fn from_str<M: Message + Name + Default>(text: &str) -> Result<M, JsonError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let options = DeserializeOptions::new().deny_unknown_fields(true);
+    let mut track = serde_path_to_error::Track::new();
     let message = DynamicMessage::deserialize_with_options(
         dynamic::descriptor::<M>(),
-        &mut reader,
+        serde_path_to_error::Deserializer::new(&mut reader, &mut track),
         &options,
-    )?;
+    );
+    let message = message.map_err(|error| match track.path() {
+        // Not even the outermost object could be read.
+        path if path.iter().next().is_none() || !error.is_data() => JsonError::NotJson(error),
+        path => JsonError::Field { field: path.to_string(), error },
+    })?;
     reader.end()?;
     Ok(dynamic::from_dynamic(&message)?)
 }
@@ -65,7 +79,10 @@ mod tests {
         let unknown = from_str::<CatalogRecord>(r#"{"account":{"acountId":"x"}}"#).unwrap_err();
         assert!(unknown.to_string().contains("acountId"), "{unknown}");
         let nan = from_str::<CatalogRecord>(r#"{"ad":{"ecpmMicros":"NaN"}}"#).unwrap_err();
+        assert!(nan.to_string().starts_with("ad.ecpmMicros: "), "{nan}");
         assert!(nan.to_string().contains("line 1"), "{nan}");
+        let deep = from_str::<CatalogRecord>(r#"{"ad":{"zones":[{},{"ecpmMicros":"2,5"}]}}"#);
+        assert!(deep.unwrap_err().to_string().starts_with("ad.zones[1].ecpmMicros: "));
         assert!(from_str::<CatalogRecord>("{} {}").is_err(), "one message and nothing after it");
         assert!(from_str::<CatalogRecord>("not json").is_err());
     }

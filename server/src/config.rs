@@ -69,7 +69,7 @@ impl Config {
             log_format: effective.parse("log_format", str::parse)?,
             log: effective.parse("log", |text| {
                 EnvFilter::try_new(text)
-                    .map_err(|_| "is no log filter, such as info,slotwise=debug")
+                    .map_err(|_| "is no log filter, such as info,slotwise_server=debug")
             })?,
         };
         if !config.admin_addr.ip().is_loopback() {

@@ -10,29 +10,29 @@ use super::{IfVersion, Limit};
 
 const LIST_HELP: &str = "\
 Examples:
-  slotwisectl ad list 7:summer
-  slotwisectl ad list 7:summer --json | jq .landingUrl";
+  slotwisectl ad list alpina:roadster
+  slotwisectl ad list alpina:roadster --json | jq .landingUrl";
 
 const SHOW_HELP: &str = "\
 Examples:
-  slotwisectl ad show 7:summer banner
-  slotwisectl ad show 7:summer banner --json | jq -r .markup";
+  slotwisectl ad show alpina:roadster banner
+  slotwisectl ad show alpina:roadster banner --json | jq -r .markup";
 
 const PUT_HELP: &str = "\
 Only what is named changes. A repeated flag (--zone, --keyword, ...) replaces its whole list; an
 empty --keyword= empties it. With --from, the fields that the file names change.
 
 Examples:
-  slotwisectl ad put 7:summer banner --zone news/top --zone news/side=2.50 --ecpm 2 \\
+  slotwisectl ad put alpina:roadster banner --zone news/home-top --zone news/side=2.50 --ecpm 2 \\
       --landing-url 'https://shop.example/?t={click_token}' --size 300x250
-  slotwisectl ad put 7:summer banner --keyword car --keyword style
-  slotwisectl ad put 7:summer banner --markup-file banner.html
-  slotwisectl ad put 7:summer banner --from banner.json";
+  slotwisectl ad put alpina:roadster banner --keyword car --keyword style
+  slotwisectl ad put alpina:roadster banner --markup-file banner.html
+  slotwisectl ad put alpina:roadster banner --from banner.json";
 
 const DELETE_HELP: &str = "\
 Examples:
-  slotwisectl ad delete 7:summer banner
-  slotwisectl ad delete 7:summer banner --if-version 41";
+  slotwisectl ad delete alpina:roadster banner
+  slotwisectl ad delete alpina:roadster banner --if-version 41";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdCommand {

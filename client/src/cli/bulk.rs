@@ -26,7 +26,7 @@ Examples:
 const CHANGES_HELP: &str = "\
 Examples:
   slotwisectl changes --limit 20
-  slotwisectl changes --id 7:summer
+  slotwisectl changes --id alpina:roadster
   slotwisectl changes --follow
   slotwisectl changes --follow --json | jq .summary";
 

@@ -13,14 +13,14 @@ use crate::time::{When, parse_span};
 
 const LIST_HELP: &str = "\
 Examples:
-  slotwisectl campaign list --account acme
+  slotwisectl campaign list --account demo
   slotwisectl campaign list --advertiser 7
   slotwisectl campaign list --json | jq .campaignId";
 
 const SHOW_HELP: &str = "\
 Examples:
-  slotwisectl campaign show 7:summer
-  slotwisectl campaign show 7:summer --json > summer.json";
+  slotwisectl campaign show alpina:roadster
+  slotwisectl campaign show alpina:roadster --json > summer.json";
 
 const PUT_HELP: &str = "\
 Only what is named changes: one new daily budget leaves the total budget, the caps and the status
@@ -31,28 +31,28 @@ only `campaign activate` wakes one.
 Days and times without an offset are in the account's time zone; a day is its first instant.
 
 Examples:
-  slotwisectl campaign put 7:summer --account acme --start 2026-06-01 --end 2026-09-01 --cpm 2.50
-  slotwisectl campaign put 7:summer --daily 5.25
-  slotwisectl campaign put 7:summer --total none --cap campaign:3/24h --cap ad:1/1h
-  slotwisectl campaign put 7:summer --from summer.json --if-version 41";
+  slotwisectl campaign put alpina:roadster --account demo --start 2026-06-01 --end 2026-09-01 --cpm 2.50
+  slotwisectl campaign put alpina:roadster --daily 5.25
+  slotwisectl campaign put alpina:roadster --total none --cap campaign:3/24h --cap ad:1/1h
+  slotwisectl campaign put alpina:roadster --from summer.json --if-version 41";
 
 const PAUSE_HELP: &str = "\
 Answers when every live node has stopped showing it. Exit code 3: stored, but not (yet) applied
 everywhere; asked again, it waits again.
 
 Examples:
-  slotwisectl campaign pause 7:summer
-  slotwisectl campaign pause 7:summer --wait 5s || slotwisectl changes --id 7:summer";
+  slotwisectl campaign pause alpina:roadster
+  slotwisectl campaign pause alpina:roadster --wait 5s || slotwisectl changes --id alpina:roadster";
 
 const ACTIVATE_HELP: &str = "\
 Examples:
-  slotwisectl campaign activate 7:summer
-  slotwisectl campaign activate 7:summer --wait 5s";
+  slotwisectl campaign activate alpina:roadster
+  slotwisectl campaign activate alpina:roadster --wait 5s";
 
 const DELETE_HELP: &str = "\
 Examples:
-  slotwisectl campaign delete 7:summer
-  slotwisectl campaign delete 7:summer --if-version 41";
+  slotwisectl campaign delete alpina:roadster
+  slotwisectl campaign delete alpina:roadster --if-version 41";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CampaignCommand {

@@ -12,10 +12,10 @@ Nothing is recorded, unless --record says so: then it is a decision as a page ma
 tokens, caps and holds.
 
 Examples:
-  slotwisectl choose news top --keyword car --keyword style --count 3
-  slotwisectl choose news top --user u-123 --at 2026-12-24T18:00:00Z
-  slotwisectl choose news top --at 2026-12-24T18:00:00Z --seed 7
-  slotwisectl choose news top --record --json";
+  slotwisectl choose news home-top --keyword car --keyword style --count 3
+  slotwisectl choose news home-top --user u-123 --at 2026-12-24T18:00:00Z
+  slotwisectl choose news home-top --at 2026-12-24T18:00:00Z --seed 7
+  slotwisectl choose news home-top --record --json";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]

@@ -13,25 +13,25 @@ Examples:
 
 const ZONE_SHOW_HELP: &str = "\
 Examples:
-  slotwisectl zone show news top
-  slotwisectl zone show news top --limit 10";
+  slotwisectl zone show news home-top
+  slotwisectl zone show news home-top --limit 10";
 
 const ZONE_PUT_HELP: &str = "\
 Examples:
-  slotwisectl zone put news top
-  slotwisectl zone put news top --size 300x250 --size 728x90
-  slotwisectl zone put news top --floor 0.50";
+  slotwisectl zone put news home-top
+  slotwisectl zone put news home-top --size 300x250 --size 728x90
+  slotwisectl zone put news home-top --floor 0.50";
 
 const SITE_LIST_HELP: &str = "\
 Examples:
   slotwisectl site list
-  slotwisectl site list --account acme";
+  slotwisectl site list --account demo";
 
 const SITE_PUT_HELP: &str = "\
 A repeated flag replaces its whole list; an empty value empties it.
 
 Examples:
-  slotwisectl site put news --account acme
+  slotwisectl site put news --account demo
   slotwisectl site put news --block-category IAB26 --block-domain rival.example";
 
 const ACCOUNT_LIST_HELP: &str = "\

@@ -89,7 +89,7 @@ pub(crate) fn cap(text: &str) -> Result<FrequencyCap, String> {
     Ok(FrequencyCap { level: level.into(), impressions_max, window: Some(window) })
 }
 
-/// A zone of an ad: `news/top`, or `news/top=2.50` with its own eCPM. The site ends at the first
+/// A zone of an ad: `news/home-top`, or `news/home-top=2.50` with its own eCPM. The site ends at the first
 /// slash; what follows the last equals sign is an eCPM only if it is an amount.
 pub(crate) fn ad_zone(text: &str) -> Result<AdZone, String> {
     let (place, ecpm_micros) = match text.rsplit_once('=') {
@@ -100,7 +100,7 @@ pub(crate) fn ad_zone(text: &str) -> Result<AdZone, String> {
         Some((site, zone)) if !site.is_empty() && !zone.is_empty() => {
             Ok(AdZone { site_id: site.into(), zone_id: zone.into(), ecpm_micros, price: None })
         }
-        _ => Err("a zone is SITE/ZONE or SITE/ZONE=ECPM, such as news/top=2.50".to_owned()),
+        _ => Err("a zone is SITE/ZONE or SITE/ZONE=ECPM, such as news/home-top=2.50".to_owned()),
     }
 }
 

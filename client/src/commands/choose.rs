@@ -10,6 +10,7 @@ use crate::money::format_micros;
 use crate::time::to_wire;
 
 pub(super) async fn run(context: &mut Context, args: Choose) -> Result<(), Error> {
+    let place = format!("{}/{}", args.site, args.zone);
     let request = ChooseAdsRequest {
         site_id: args.site,
         zone_id: args.zone,
@@ -29,7 +30,7 @@ pub(super) async fn run(context: &mut Context, args: Choose) -> Result<(), Error
         return context.out.message(&answer);
     }
     let has_tokens = answer.ads.iter().any(|ad| !ad.token.is_empty());
-    chosen(context, &answer, has_tokens)?;
+    chosen(context, &place, &answer, has_tokens)?;
     let version = answer.catalog_version;
     context.out.line(&match args.record {
         true => format!("recorded at catalogue version {version}"),
@@ -37,7 +38,15 @@ pub(super) async fn run(context: &mut Context, args: Choose) -> Result<(), Error
     })
 }
 
-fn chosen(context: &mut Context, answer: &ChooseAdsResponse, tokens: bool) -> Result<(), Error> {
+fn chosen(
+    context: &mut Context,
+    place: &str,
+    answer: &ChooseAdsResponse,
+    tokens: bool,
+) -> Result<(), Error> {
+    if answer.no_ad_reason() == NoAdReason::ZoneUnknown {
+        return Err(Error::Input(format!("there is no zone {place}")));
+    }
     if answer.ads.is_empty() {
         return context.out.line(&format!("no ad: {}", no_ad(answer.no_ad_reason())));
     }

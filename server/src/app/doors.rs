@@ -47,7 +47,12 @@ impl Doors {
         in_flight: Arc<InFlight>,
     ) -> anyhow::Result<Self> {
         // All are bound before any is served, so that a taken address stops the start.
-        let listen = |key, addr| bind(addr).with_context(|| format!("{key} = \"{addr}\""));
+        let listen = |key: &str, addr| {
+            let flag = key.replace('_', "-");
+            bind(addr).with_context(|| {
+                format!("{key} = \"{addr}\" cannot be had; --{flag} names another")
+            })
+        };
         let decisions_at = listen("decision_addr", config.decision_addr)?;
         let events_at = listen("event_addr", config.event_addr)?;
         let admin_at = listen("admin_addr", config.admin_addr)?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use prost_types::FieldMask;
-use slotwise_core::index::Key;
+use slotwise_core::index::{Change, Key};
 use slotwise_core::model::Status;
 use slotwise_proto::v1::catalog_record::Record;
 use slotwise_proto::v1::{Ad, CatalogChange};
@@ -12,7 +12,7 @@ use super::ads::ads_of;
 use super::object::{Object, as_stored, encode, record_from, status_from};
 use super::plan::{Intent, PlanError, plan};
 use super::problem::{CatalogError, Problem};
-use super::{Catalog, mask};
+use super::{Catalog, check, mask};
 use crate::limits::COMMIT_ATTEMPTS_MAX;
 use crate::ports::{AuditRow, Commit, Head, Row, StoreError};
 
@@ -66,6 +66,7 @@ impl Catalog {
                 }
                 None => "created".to_owned(),
             };
+            let summary = summary + unserved(&merged);
             let intent = Intent { sets_status, ..Intent::default() };
             let planned = plan(&*self.store, &self.index, &[merged], &intent).await;
             let mut planned = match planned {
@@ -221,6 +222,19 @@ pub(super) fn stored(row: &Row) -> Result<Record, StoreError> {
 /// The object in `row` as the audit log keeps it; nothing where it is damaged.
 pub(super) fn audited(row: &Row) -> Option<Vec<u8>> {
     record_from(row).ok().map(encode)
+}
+
+/// What a person who puts a campaign must know of this version.
+fn unserved(record: &Record) -> &'static str {
+    match check::check(record, 0, Status::Active) {
+        Ok(Change::Campaign(campaign)) if campaign.has_budget => {
+            "; not served, as this version keeps no budgets"
+        }
+        Ok(Change::Campaign(campaign)) if campaign.has_targeting => {
+            "; not served, as this version does no targeting"
+        }
+        _ => "",
+    }
 }
 
 pub(super) fn contended() -> CatalogError {

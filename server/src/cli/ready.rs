@@ -41,7 +41,8 @@ pub(super) async fn print(app: &App, config: &Config) -> anyhow::Result<()> {
     let ads = app.admin.catalog.store().head().await?.ads;
     let data = config.data_dir.display();
     let mut text = format!(
-        "ready: decisions {decisions}, events {events}, admin {admin}; {ads} ads, data in {data}\n"
+        "ready: decisions {decisions}, events {events}, admin {admin}; {ads} ad{}, data in {data}\n",
+        if ads == 1 { "" } else { "s" }
     );
     // From a checkout, cargo runs us and can run the tool as well.
     let tool = if std::env::var_os("CARGO").is_some() { "cargo ctl" } else { "slotwisectl" };
@@ -51,11 +52,18 @@ pub(super) async fn print(app: &App, config: &Config) -> anyhow::Result<()> {
             at += &format!(" --{flag}-addr {}", reachable(addr));
         }
     }
-    let tries = if ads > 0 {
+    let has_demo = app.admin.index.zone("news", "home-top").is_some();
+    let tries = if has_demo {
         [
             format!("{tool}{at} choose news home-top --keyword car --count 3"),
             format!("{tool}{at} zone show news home-top"),
             format!("{tool}{at} campaign list"),
+        ]
+    } else if ads > 0 {
+        [
+            format!("{tool}{at} site list"),
+            format!("{tool}{at} campaign list"),
+            format!("{tool}{at} changes"),
         ]
     } else {
         [

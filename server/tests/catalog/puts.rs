@@ -14,7 +14,7 @@ async fn only_a_new_daily_budget_leaves_the_rest_as_it_was() {
         let request = PutCampaignRequest { update_mask, ..put(campaign) };
         let change = client.put_campaign(request).await.unwrap().into_inner();
         assert_eq!((change.kind.as_str(), change.id.as_str()), ("campaign", "7:3"));
-        assert_eq!(change.summary, "changed: budget");
+        assert_eq!(change.summary, "changed: budget; not served, as this version keeps no budgets");
         let mut expected = before.clone();
         expected.budget.as_mut().unwrap().daily_micros = Some(daily);
         expected.version = change.catalog_version;
