@@ -34,7 +34,13 @@ impl FromStr for LogFormat {
 /// A second call changes nothing.
 pub fn init(format: LogFormat, filter: EnvFilter) {
     let is_terminal = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost. Otherwise the subscriber says so with `eprintln!`,
+    // which fails in the same way, and panics: a full disk under the log would end each thread
+    // that logs, from the profiles' writer to the refresher.
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let is_json = match format {
         LogFormat::Auto => !is_terminal,
         LogFormat::Human => false,

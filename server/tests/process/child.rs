@@ -47,7 +47,12 @@ struct Output {
 impl Slotwise {
     /// Serves from `data_dir` with further `arguments`; every door answers when this returns.
     pub fn serve(data_dir: &Path, arguments: &[&str]) -> (Self, Doors) {
-        let mut slotwise = Self::spawn(serve_command(data_dir, arguments));
+        Self::serve_by(serve_command(data_dir, arguments))
+    }
+
+    /// Serves as `command` does; every door answers when this returns.
+    pub fn serve_by(command: Command) -> (Self, Doors) {
+        let mut slotwise = Self::spawn(command);
         let doors = slotwise.wait_until_ready();
         (slotwise, doors)
     }

@@ -2,12 +2,13 @@
 //! showing that is older than the bound.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use slotwise_proto::v1::{CampaignStatus, ImportOptions, NoAdReason};
 
 use super::catalogue::Clients;
-use super::child::{Ended, Slotwise};
+use super::child::{Ended, Slotwise, serve_command};
 use crate::support::{ad, campaign, place};
 
 /// A showing is on the disk when it is this old.
@@ -135,4 +136,28 @@ async fn showings_a_second_old_survive_a_kill() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newest_showings_survive_a_stop() {
     no_showing_is_forgotten(Slotwise::stop).await;
+}
+
+/// The log's disk is full, or whoever read the log has gone: every line fails. Nothing but the
+/// log is lost by that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_cannot_be_written_stops_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = serve_command(dir.path(), &["--log", "trace"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"exec "$0" "$@" 2>/dev/full"#]).arg(inner.get_program());
+    command.args(inner.get_args());
+    let (slotwise, doors) = Slotwise::serve_by(command);
+    let mut clients = Clients::of(doors).await;
+    let cap = r#""caps":[{"level":"CAP_LEVEL_CAMPAIGN","impressionsMax":1,"window":"86400s"}]"#;
+    let mut records = catalogue();
+    records.extend([campaign("x:capped", cap), ad("x:capped", "box", &["top"], 5, "")]);
+    clients.put(&records).await;
+    clients.set_status(PAUSED, CampaignStatus::Paused).await;
+    assert_eq!(clients.choose("top", "one").await.ads[0].campaign_id, "x:capped");
+    std::thread::sleep(DURABLE_AFTER);
+
+    let (_slotwise, mut clients) = again(dir.path(), slotwise, Slotwise::kill).await;
+    assert_eq!(clients.choose("top", "one").await.ads, vec![], "its showing was written");
+    clients.set_status(PAUSED, CampaignStatus::Active).await;
 }
