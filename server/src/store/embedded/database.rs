@@ -1,5 +1,6 @@
 //! One SQLite file: a writer, a few readers, and calls that keep off the async threads.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,8 @@ const IDLE_READERS_MAX: usize = 4;
 #[derive(Clone)]
 pub(super) struct Database {
     path: Arc<PathBuf>,
+    /// Device and inode of the file that was opened.
+    place: (u64, u64),
     writer: Arc<Mutex<Connection>>,
     readers: Arc<Mutex<Vec<Connection>>>,
 }
@@ -30,6 +33,7 @@ impl Database {
         migrate(&mut writer, migrations)?;
         Ok(Self {
             path: Arc::new(path.to_path_buf()),
+            place: place(path)?,
             writer: Arc::new(Mutex::new(writer)),
             readers: Arc::default(),
         })
@@ -41,8 +45,8 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     {
-        let writer = Arc::clone(&self.writer);
-        blocking(move || work(&mut unpoisoned(&writer))).await
+        let this = self.clone();
+        blocking(move || this.write_blocking(work)).await
     }
 
     /// Runs `work` on the writer, here.
@@ -50,6 +54,11 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        // SQLite goes on writing to a file that was deleted or moved away, for nobody to find.
+        if place(&self.path)? != self.place {
+            let path = self.path.display();
+            return Err(StoreError::Unavailable(format!("{path} is another file than was opened")));
+        }
         work(&mut unpoisoned(&self.writer))
     }
 
@@ -82,6 +91,13 @@ impl Database {
         prepare(&reader)?;
         Ok(reader)
     }
+}
+
+fn place(path: &Path) -> Result<(u64, u64), StoreError> {
+    let found = std::fs::metadata(path);
+    found.map(|file| (file.dev(), file.ino())).map_err(|error| {
+        StoreError::Unavailable(format!("{} is not where it was: {error}", path.display()))
+    })
 }
 
 /// An error of SQLite's as one of ours.
@@ -125,4 +141,32 @@ fn migrate(writer: &mut Connection, migrations: &[&str]) -> Result<(), StoreErro
         tx.commit().map_err(failed)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIGRATIONS: [&str; 1] = ["CREATE TABLE numbers (n INTEGER)"];
+
+    fn write(database: &Database) -> Result<(), StoreError> {
+        database.write_blocking(|writer| {
+            writer.execute("INSERT INTO numbers VALUES (1)", []).map(drop).map_err(failed)
+        })
+    }
+
+    /// It would be acknowledged, and be gone after the next start.
+    #[test]
+    fn nothing_is_written_to_a_file_that_was_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, aside) = (dir.path().join("d.sqlite"), dir.path().join("aside"));
+        let database = Database::open(&path, &MIGRATIONS).unwrap();
+        write(&database).unwrap();
+        std::fs::rename(&path, &aside).unwrap();
+        assert!(write(&database).is_err(), "there is no file");
+        std::fs::write(&path, b"").unwrap();
+        assert!(write(&database).is_err(), "there is another one");
+        std::fs::rename(&aside, &path).unwrap();
+        write(&database).unwrap();
+    }
 }
