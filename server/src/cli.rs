@@ -94,11 +94,21 @@ fn print_config(given: &ArgMatches) -> anyhow::Result<()> {
 fn serve(given: &ArgMatches) -> anyhow::Result<()> {
     let config = Config::new(&effective(given)?)?;
     telemetry::init(config.log_format, config.log.clone());
+    open_as_many_files_as_allowed();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(serve_until_told(&config, given.get_flag("demo")));
     // What is still there holds a silent peer: not worth waiting for.
     runtime.shutdown_background();
     done
+}
+
+/// The usual soft limit of 1,024 is for programs that use `select`; a server's is the hard one.
+fn open_as_many_files_as_allowed() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::warn!(%error, limit = ?current, "the limit of open files stays as it was");
+    }
 }
 
 async fn serve_until_told(config: &Config, with_demo: bool) -> anyhow::Result<()> {

@@ -12,4 +12,4 @@ pub use admin::{Admin, AdminDoor};
 pub use calls::Calls;
 pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};
-pub use listener::{Doorman, Drain, Queue, Traffic, bind, serve, server};
+pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max, serve, server};

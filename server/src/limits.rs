@@ -57,6 +57,8 @@ const _: () = assert!(PRICE_MICROS_MAX < 1 << 53);
 /// Micros of a budget: nine billion units of currency, the most whose nanos fit an i64.
 pub const BUDGET_MICROS_MAX: i64 = 9_000_000_000_000_000;
 const _: () = assert!(BUDGET_MICROS_MAX <= i64::MAX / 1_000);
+/// Paths of an update mask. No object has so many fields; each path copies the field it names.
+pub const MASK_PATHS_MAX: usize = 64;
 /// Pixels of a width or height.
 pub const SIZE_PIXELS_MAX: u32 = 32_768;
 
@@ -120,8 +122,13 @@ pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 pub const DELTA_ROWS_MAX: usize = 200_000;
 /// A profile read may take this long where the caller sets no deadline.
 pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
-/// Open connections on one door, a file descriptor each: see `LimitNOFILE` of your service.
+/// Open connections on one door, where the process may open so many files; see
+/// [`crate::doors::connections_max`].
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// Files that connections leave to the store.
+pub const FILES_RESERVED: usize = 256;
+/// Bytes of HTTP/2's preface: a peer that has said them can be asked for signs of life.
+pub const FIRST_WORD_BYTES: usize = 24;
 /// Accepted connections on their way to the core that will serve them.
 pub const ACCEPT_QUEUE_MAX: usize = 1_024;
 /// A peer that has not said a word so long after it connected is let go.

@@ -13,7 +13,7 @@ use super::decisions::DecisionThreads;
 use crate::config::Config;
 use crate::doors::{
     Admin, AdminDoor, Calls, Chooser, DecisionDoor, Doorman, Drain, Health, Queue, Traffic, bind,
-    reflect, serve, server,
+    connections_max, reflect, serve, server,
 };
 use crate::inflight::InFlight;
 use crate::limits::DRAIN_QUIET;
@@ -61,7 +61,7 @@ impl Doors {
 
         let (decision_health, routes) = reflect(DECISION_SERVICES).await?;
         let (drain, calls) = (Drain::default(), Calls::default());
-        let (doorman, queues) = Doorman::new(config.decision_threads);
+        let (doorman, queues) = Doorman::new(config.decision_threads, connections_max(2));
         let mut traffic: Vec<_> = doorman.traffic().collect();
         let door = DecisionDoor::new(Arc::new(chooser), in_flight, calls.clone(), drain.clone());
         let decisions = DecisionThreads::start(queues, &door, &routes)?;
@@ -139,7 +139,7 @@ fn one_desk(
     servers: &mut Vec<JoinHandle<()>>,
     traffic: &mut Vec<Arc<Traffic>>,
 ) -> Queue {
-    let (doorman, queue) = Doorman::for_one();
+    let (doorman, queue) = Doorman::for_one(connections_max(1));
     traffic.extend(doorman.traffic());
     servers.push(tokio::spawn(doorman.accept(listener, drain.clone())));
     queue

@@ -24,12 +24,21 @@ use tower::{BoxError, Layer, Service};
 
 use crate::inflight::{Answers, InFlight};
 use crate::limits::{
-    ACCEPT_QUEUE_MAX, CONNECTIONS_MAX, FIRST_WORD_MAX, HEADER_BYTES_MAX, KEEPALIVE_INTERVAL,
-    KEEPALIVE_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
+    ACCEPT_QUEUE_MAX, CONNECTIONS_MAX, FILES_RESERVED, FIRST_WORD_BYTES, FIRST_WORD_MAX,
+    HEADER_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
 };
 
 /// Pause after an accept that failed, as when file descriptors ran out.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+
+/// How many connections a door may hold that has `share` of four quarters of the files that this
+/// process may open. Every door has a share of its own, so that a crowd before one of them never
+/// shuts another: the kill switch stays within reach.
+pub fn connections_max(share: usize) -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
+    (files.saturating_sub(FILES_RESERVED) / 4).saturating_mul(share).clamp(1, CONNECTIONS_MAX)
+}
 
 /// Listens on `addr`.
 ///
@@ -103,6 +112,7 @@ impl Drain {
 /// Hands accepted connections to the threads that serve a door, each to the one that has fewest.
 pub struct Doorman {
     desks: Vec<Desk>,
+    connections_max: usize,
 }
 
 /// The connections of one thread.
@@ -135,16 +145,16 @@ impl Desk {
 }
 
 impl Doorman {
-    /// A doorman for `threads` threads, and what each of them serves.
-    pub fn new(threads: usize) -> (Self, Vec<Queue>) {
+    /// A doorman who lets in so many at once, for `threads` threads; and what each of them serves.
+    pub fn new(threads: usize, connections_max: usize) -> (Self, Vec<Queue>) {
         let (desks, queues) = (0..threads).map(|_| Desk::new()).unzip();
-        (Self { desks }, queues)
+        (Self { desks, connections_max }, queues)
     }
 
     /// A doorman for a door that one runtime serves.
-    pub fn for_one() -> (Self, Queue) {
+    pub fn for_one(connections_max: usize) -> (Self, Queue) {
         let (desk, queue) = Desk::new();
-        (Self { desks: vec![desk] }, queue)
+        (Self { desks: vec![desk], connections_max }, queue)
     }
 
     /// The traffic of each thread.
@@ -173,8 +183,11 @@ impl Doorman {
     async fn hand_over(&self, stream: TcpStream) -> std::io::Result<()> {
         let open = |desk: &&Desk| desk.traffic.open.load(Ordering::Relaxed);
         let total: usize = self.desks.iter().map(|desk| open(&desk)).sum();
-        if total >= CONNECTIONS_MAX {
-            tracing::warn!(limit = CONNECTIONS_MAX, "too many connections: one is turned away");
+        if total >= self.connections_max {
+            tracing::warn!(
+                limit = self.connections_max,
+                "too many connections: one is turned away"
+            );
             return Ok(());
         }
         // A custom incoming stream ignores the server builder's own flag for this.
@@ -225,8 +238,9 @@ pub struct Connection {
     stream: TcpStream,
     slot: Slot,
     answers: Arc<Answers>,
-    /// Runs out for a peer that has not said a word by then.
-    first_word: Option<Pin<Box<Sleep>>>,
+    /// Runs out for a peer that has not said its first word by then, of which so many bytes are
+    /// missing: one byte of it is no sign of life.
+    first_word: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
 /// What the calls of a connection know of it.
@@ -249,7 +263,7 @@ impl Connection {
             stream: TcpStream::from_std(stream)?,
             slot,
             answers: in_flight.connection(),
-            first_word: Some(Box::pin(tokio::time::sleep(FIRST_WORD_MAX))),
+            first_word: Some((FIRST_WORD_BYTES, Box::pin(tokio::time::sleep(FIRST_WORD_MAX)))),
         })
     }
 
@@ -280,13 +294,13 @@ impl AsyncRead for Connection {
         self.check()?;
         let filled = buf.filled().len();
         let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > filled {
-            self.first_word = None;
-        } else if attempt.is_pending()
-            && let Some(patience) = &mut self.first_word
-            && patience.as_mut().poll(cx).is_ready()
-        {
-            return Poll::Ready(Err(ErrorKind::TimedOut.into()));
+        if let Some((missing, patience)) = &mut self.first_word {
+            *missing = missing.saturating_sub(buf.filled().len() - filled);
+            if *missing == 0 {
+                self.first_word = None;
+            } else if attempt.is_pending() && patience.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(ErrorKind::TimedOut.into()));
+            }
         }
         self.slot.note(attempt)
     }
@@ -330,11 +344,54 @@ impl AsyncWrite for Connection {
 mod tests {
     use super::*;
 
+    /// Before its preface no ping can find out whether a peer lives.
+    #[tokio::test]
+    async fn a_peer_that_does_not_finish_its_first_word_is_cut_off() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let whole = FIRST_WORD_BYTES;
+        for (said, is_cut_off) in [(0, true), (whole - 1, true), (whole, false)] {
+            let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+            let addr = listener.local_addr().unwrap();
+            let mut caller = TcpStream::connect(addr).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            caller.write_all(&vec![b'x'; said]).await.unwrap();
+            let accepted = (stream.into_std().unwrap(), Slot::take(&Arc::default()));
+            let mut connection = Connection::take_over(accepted, &Arc::default()).unwrap();
+            let soon = Box::pin(tokio::time::sleep(Duration::from_millis(20)));
+            connection.first_word = Some((whole, soon));
+            let mut heard = vec![0; said];
+            connection.read_exact(&mut heard).await.unwrap();
+            let more = connection.read_u8();
+            let ended = tokio::time::timeout(Duration::from_millis(200), more).await;
+            assert_eq!(ended.is_ok(), is_cut_off, "after {said} bytes");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_comes_when_the_door_is_full_is_turned_away() {
+        use tokio::io::AsyncReadExt;
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (doorman, mut queue) = Doorman::for_one(2);
+        let drain = Drain::default();
+        let accepting = tokio::spawn(doorman.accept(listener, drain.clone()));
+        let _two =
+            [TcpStream::connect(addr).await.unwrap(), TcpStream::connect(addr).await.unwrap()];
+        let taken = [queue.next().await.unwrap(), queue.next().await.unwrap()];
+        let mut third = TcpStream::connect(addr).await.unwrap();
+        assert_eq!(third.read(&mut [0]).await.unwrap_or(0), 0, "hung up on");
+        drop(taken);
+        let _fourth = TcpStream::connect(addr).await.unwrap();
+        assert!(queue.next().await.is_some(), "there is room again");
+        drain.begin();
+        accepting.await.unwrap();
+    }
+
     #[tokio::test]
     async fn connections_have_no_delay_and_are_spread_evenly() {
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let addr = listener.local_addr().unwrap();
-        let (doorman, queues) = Doorman::new(2);
+        let (doorman, queues) = Doorman::new(2, 100);
         let drain = Drain::default();
         let accepting = tokio::spawn(doorman.accept(listener, drain.clone()));
         let in_flight = Arc::new(InFlight::default());
