@@ -6,6 +6,7 @@ use slotwise_proto::dynamic::{from_dynamic, to_dynamic};
 
 use super::object::Object;
 use super::problem::{CatalogError, Problem};
+use crate::limits::MASK_PATHS_MAX;
 
 const MASK: &str = "update_mask";
 
@@ -21,6 +22,10 @@ pub fn merge<O: Object>(
     mask: Option<&FieldMask>,
 ) -> Result<O, CatalogError> {
     let paths = mask.map_or(&[][..], |mask| &mask.paths);
+    if paths.len() > MASK_PATHS_MAX {
+        let message = format!("has {} paths; the limit is {MASK_PATHS_MAX}", paths.len());
+        return Err(CatalogError::refused(Problem::invalid(MASK, message)));
+    }
     if paths.iter().any(|path| path == "*") {
         return Ok(patch);
     }
@@ -181,6 +186,16 @@ mod tests {
     fn a_star_replaces_the_whole() {
         let patch = Campaign { campaign_id: "7:3".into(), ..Campaign::default() };
         assert_eq!(merge(Some(campaign()), patch.clone(), mask(&["*"]).as_ref()).unwrap(), patch);
+    }
+
+    /// Each copies its field: many times a long list would take minutes.
+    #[test]
+    fn a_mask_of_too_many_paths_is_refused() {
+        let paths = vec!["caps"; MASK_PATHS_MAX];
+        assert!(merge(Some(campaign()), campaign(), mask(&paths).as_ref()).is_ok());
+        let paths = vec!["caps"; MASK_PATHS_MAX + 1];
+        let refused = merge(Some(campaign()), campaign(), mask(&paths).as_ref());
+        assert!(refused.unwrap_err().to_string().contains(MASK));
     }
 
     #[test]
