@@ -140,9 +140,14 @@ impl Follower {
             return Ok(());
         }
         match self.store.delta(version).await {
-            // What was turned down because of such a row is not in the delta.
-            Ok(delta) if self.may_mend(&delta) => self.reload().await,
             Ok(delta) => {
+                if self.may_mend(&delta) {
+                    match self.reload().await {
+                        Ok(()) => return Ok(()),
+                        // A load that is refused must not hold up what changed.
+                        Err(error) => tracing::warn!(%error, "what hung on a bad row stays out"),
+                    }
+                }
                 self.apply(delta);
                 Ok(())
             }
@@ -151,7 +156,8 @@ impl Follower {
         }
     }
 
-    /// Whether the delta has a row that others name and that was not served so far.
+    /// Whether the delta has a row that others name and that was not served so far. What was
+    /// turned down because of it is not in the delta: only a load finds it.
     fn may_mend(&self, delta: &Delta) -> bool {
         let mends = |key: &Key| !matches!(key, Key::Ad(..)) && self.quarantined.contains_key(key);
         delta.rows.iter().any(|row| mends(&row.key))

@@ -38,10 +38,7 @@ pub fn check(record: &Record, serial: u32, status: Status) -> Result<Change, Vec
 /// # Errors
 /// Why it must not be served, in words: somebody wrote to the store by hand.
 pub fn change_of(row: &Row) -> Result<Change, String> {
-    let record = record_from(row).map_err(|error| error.to_string())?;
-    if super::object::key_of(&record) != row.key {
-        return Err(format!("it is stored under the id of {}", row.key));
-    }
+    let record = record_from(row)?;
     let status = row.status.unwrap_or(Status::Paused);
     check(&record, row.serial, status).map_err(|problems| {
         let lines = problems.iter().map(|p| format!("{}: {}", p.field, p.message));

@@ -101,8 +101,16 @@ pub fn body_of(record: &Record) -> Vec<u8> {
 /// The object in `row`, with its version and status.
 ///
 /// # Errors
-/// When the body is not the message that its key says.
-pub fn record_from(row: &Row) -> Result<Record, prost::DecodeError> {
+/// In words, when the body is not the object that its key says.
+pub fn record_from(row: &Row) -> Result<Record, String> {
+    let record = decode(row).map_err(|error| error.to_string())?;
+    if key_of(&record) != row.key {
+        return Err(format!("it is stored under the id of {}", row.key));
+    }
+    Ok(record)
+}
+
+fn decode(row: &Row) -> Result<Record, prost::DecodeError> {
     let (body, version) = (row.body.as_slice(), row.version);
     Ok(match &row.key {
         Key::Account(_) => Record::Account(Account { version, ..Account::decode(body)? }),

@@ -111,6 +111,8 @@ impl Plan {
 struct Stored {
     version: u64,
     rows: HashMap<Key, (Row, Record)>,
+    /// Rows that cannot be read; with a campaign's status, which lies outside and stays.
+    damaged: HashMap<Key, Option<Status>>,
     /// What the records do not name; only where they replace all.
     left_out: Vec<Row>,
     /// Ads that are there now.
@@ -171,13 +173,18 @@ async fn read(
     intent: &Intent,
 ) -> Result<Stored, PlanError> {
     let (head, rows) = store.get(&references::keys(records)).await?;
-    // A damaged row counts as not there: writing it anew is how it is mended.
-    let rows = rows.into_iter().filter_map(|row| {
-        let record = record_from(&row).ok()?;
-        Some((row.key.clone(), (row, record)))
-    });
-    let mut found =
-        Stored { version: head.version, rows: rows.collect(), left_out: Vec::new(), ads: head.ads };
+    let (mut readable, mut damaged) = (HashMap::with_capacity(rows.len()), HashMap::new());
+    for row in rows {
+        // A damaged row counts as not there: writing it anew is how it is mended.
+        match record_from(&row) {
+            Ok(record) => drop(readable.insert(row.key.clone(), (row, record))),
+            Err(_) => {
+                damaged.insert(row.key, row.status);
+            }
+        }
+    }
+    let (version, ads) = (head.version, head.ads);
+    let mut found = Stored { version, rows: readable, damaged, left_out: Vec::new(), ads };
     if intent.replace {
         let (sender, mut parts) = mpsc::channel::<Vec<Row>>(2);
         let gather = async {
@@ -240,8 +247,10 @@ fn write(records: &[Record], mut stored: Stored, intent: &Intent) -> Result<Plan
         let key = key_of(record);
         let before = stored.rows.remove(&key);
         let body = body_of(record);
+        let damaged = stored.damaged.remove(&key);
+        let is_new = before.is_none() && damaged.is_none();
         let status = match record {
-            Record::Campaign(campaign) if intent.sets_status || before.is_none() => {
+            Record::Campaign(campaign) if intent.sets_status || is_new => {
                 status_from(campaign.status)
             }
             _ => None,
@@ -252,10 +261,9 @@ fn write(records: &[Record], mut stored: Stored, intent: &Intent) -> Result<Plan
         {
             continue;
         }
-        let summary =
-            if before.is_none() { "created by an import" } else { "changed by an import" };
-        *(if before.is_none() { &mut plan.added } else { &mut plan.changed }) += 1;
-        let kept = before.as_ref().and_then(|(row, _)| row.status);
+        let summary = if is_new { "created by an import" } else { "changed by an import" };
+        *(if is_new { &mut plan.added } else { &mut plan.changed }) += 1;
+        let kept = before.as_ref().map(|(row, _)| row.status).or(damaged).flatten();
         let after = as_stored(record, status.or(kept));
         let before = before.map(|(_, record)| encode(record));
         plan.lines.push(line(&key, summary, before, Some(encode(after))));

@@ -9,7 +9,7 @@ use super::change::{not_found, stored};
 use super::object::Object;
 use super::problem::{CatalogError, Problem};
 use crate::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
-use crate::ports::ListQuery;
+use crate::ports::{ListQuery, Row};
 
 /// Which page of which objects.
 #[derive(Clone, Debug)]
@@ -53,8 +53,7 @@ impl Catalog {
     /// When the store does not answer.
     pub async fn get_all<O: Object>(&self, keys: &[Key]) -> Result<Vec<O>, CatalogError> {
         let (_, rows) = self.store.get(keys).await?;
-        let objects = rows.iter().map(|row| Ok(O::from_record(stored(row)?)));
-        objects.filter_map(Result::transpose).collect()
+        Ok(rows.iter().filter_map(readable).collect())
     }
 
     /// One page of objects.
@@ -87,10 +86,14 @@ impl Catalog {
             Some(last) if is_cut => encode_token(last.key.parts().1),
             _ => String::new(),
         };
-        let objects = rows.iter().map(|row| Ok(O::from_record(stored(row)?)));
-        let objects: Result<_, CatalogError> = objects.filter_map(Result::transpose).collect();
-        Ok(Page { objects: objects?, next_page_token })
+        Ok(Page { objects: rows.iter().filter_map(readable).collect(), next_page_token })
     }
+}
+
+/// The object in `row`. A damaged one is left out of lists, and the refresher has named it: it
+/// must not keep the others from being seen. Asked for by its own id it is an error.
+fn readable<O: Object>(row: &Row) -> Option<O> {
+    stored(row).ok().and_then(O::from_record)
 }
 
 /// How many objects a page holds.

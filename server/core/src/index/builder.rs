@@ -287,18 +287,28 @@ impl Builder {
             return Err(reject(&ad, format!("its campaign {} is not there", ad.campaign)));
         };
         let campaign = &state.row.campaign;
+        // Where a zone is missing the ad serves in its others, as when the zone is removed later.
+        let (mut missing, mut found) = (None, false);
         for place in &ad.placements {
             let why = match self.sites.get(&place.site) {
                 Some(site) if site.site.account != campaign.account => "is another account's",
                 Some(site) if site.zones.contains_key(&place.zone) => {
                     if place.ecpm_micros.or(campaign.thousand_impressions_micros).is_some() {
+                        found = true;
                         continue;
                     }
                     "gives it no eCPM, and neither do the ad and its campaign"
                 }
-                _ => "is not there",
+                _ => {
+                    missing.get_or_insert(place);
+                    continue;
+                }
             };
             return Err(reject(&ad, format!("its zone {}/{} {why}", place.site, place.zone)));
+        }
+        if let (Some(place), false) = (missing, found) {
+            let why = format!("its zone {}/{} is not there", place.site, place.zone);
+            return Err(reject(&ad, why));
         }
         let ad = Arc::new(ad);
         let old = self

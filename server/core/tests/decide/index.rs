@@ -138,6 +138,10 @@ fn what_names_a_missing_object_is_rejected_and_named() {
         let fine = ad(serial, "x:1", unit, 250, &[]);
         Ad { placements: [fine.placements[0].clone(), place].into(), ..fine }
     };
+    let only = |serial, unit: &str, place: Placement| Ad {
+        placements: [place].into(),
+        ..ad(serial, "x:1", unit, 250, &[])
+    };
     let foreign_site =
         Site { id: "foreign".into(), account: "pub".into(), blocks: Blocks::default() };
     let foreign_zone = Zone { serial: ZoneSerial(2), site: "foreign".into(), ..zone() };
@@ -152,8 +156,9 @@ fn what_names_a_missing_object_is_rejected_and_named() {
         Change::Zone(zone_of_nothing),
         Change::Campaign(of_nobody),
         Change::Ad(orphan),
-        Change::Ad(placed(2, "no zone", place(SITE, "gone", Some(1)))),
-        Change::Ad(placed(3, "no site", place("nowhere", "top", Some(1)))),
+        Change::Ad(only(2, "no zone", place(SITE, "gone", Some(1)))),
+        Change::Ad(only(3, "no site", place("nowhere", "top", Some(1)))),
+        Change::Ad(placed(6, "one of two", place(SITE, "gone", Some(1)))),
         Change::Ad(placed(4, "not ours", place("foreign", "top", Some(1)))),
         Change::Ad(Ad {
             placements: [place(SITE, "top", None)].into(),
@@ -182,10 +187,14 @@ fn what_names_a_missing_object_is_rejected_and_named() {
     let units = |block: Arc<ZoneBlock>| {
         block.entries.iter().map(|entry| entry.ad.unit.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(units(index.zone(SITE, "top").unwrap()), ["fine"]);
+    assert_eq!(
+        units(index.zone(SITE, "top").unwrap()),
+        ["fine", "one of two"],
+        "a missing zone leaves the ad in the others"
+    );
     assert_eq!(units(index.zone("foreign", "top").unwrap()), [""; 0]);
     assert!(index.zone("nowhere", "top").is_none());
-    assert_eq!(builder.ads_len(), 1);
+    assert_eq!(builder.ads_len(), 2);
 }
 
 #[test]

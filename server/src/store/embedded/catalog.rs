@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use async_trait::async_trait;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use slotwise_core::index::Key;
 use slotwise_proto::v1::CatalogChange;
@@ -46,6 +47,9 @@ const MIGRATIONS: [&str; 1] = ["
         before BLOB, after BLOB, PRIMARY KEY (version, line)) WITHOUT ROWID;
     CREATE INDEX audit_by_id ON audit (id, version, line);
 "];
+
+/// No protobuf message: stands for a body that cannot be read.
+const UNREADABLE: &[u8] = &[0xff];
 
 /// Columns in the order of [`row_from`].
 const ROW: &str = "SELECT o.kind, o.parent, o.id, o.serial, o.version, o.body, s.status, s.version
@@ -198,14 +202,21 @@ pub(super) fn head(connection: &Connection) -> Result<Head, StoreError> {
 }
 
 fn row_from(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
-    let status: Option<i64> = row.get(6)?;
-    let status_version: Option<u64> = row.get(7)?;
+    // Somebody may have written here by hand. Whatever can still be named goes on as a row that
+    // no check lets pass, so that it is told and left out while the others are served.
+    let status: Option<i64> = row.get(6).unwrap_or_default();
+    let status_version: Option<u64> = row.get(7).unwrap_or_default();
+    let (serial, version) = (row.get(3), row.get::<_, u64>(4));
+    let body = match row.get_ref(5)? {
+        ValueRef::Blob(body) | ValueRef::Text(body) if serial.is_ok() && version.is_ok() => body,
+        _ => UNREADABLE,
+    };
     Ok(Row {
         key: key_from(row, 0)?,
-        serial: row.get(3)?,
-        version: row.get::<_, u64>(4)?.max(status_version.unwrap_or(0)),
+        serial: serial.unwrap_or_default(),
+        version: version.unwrap_or_default().max(status_version.unwrap_or(0)),
         status: status.map(status_from),
-        body: row.get(5)?,
+        body: body.to_vec(),
     })
 }
 
