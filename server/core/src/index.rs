@@ -10,6 +10,7 @@
 mod block;
 mod builder;
 mod campaigns;
+mod change;
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
@@ -19,8 +20,9 @@ use arc_swap::ArcSwap;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 pub use block::{Entry, ZoneBlock};
-pub use builder::{Builder, Change, Key, Rejected};
+pub use builder::Builder;
 pub use campaigns::{CampaignRow, CampaignTable, Campaigns};
+pub use change::{Change, Key, Rejected};
 
 use crate::model::CampaignId;
 

@@ -1,107 +1,18 @@
 //! The one writer of the index: takes changes, rebuilds what they touch, publishes it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{CampaignRow, CampaignTable, Entry, Index, Retired, Shard, ZoneBlock, shard_of};
+mod families;
+mod publish;
+
+use families::{Family, FamilyKey, leave_family};
+use publish::{ZoneEdit, touch};
+
+use super::{CampaignRow, CampaignTable, Change, Entry, Index, Key, Rejected, Retired};
 use crate::model::{
-    Account, AccountId, Ad, AdSerial, AdUnitId, AdvertiserId, Campaign, CampaignId, Site, SiteId,
-    Zone, ZoneId, ZoneSerial,
+    Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, Site, SiteId, Zone, ZoneId, ZoneSerial,
 };
-
-/// Names one object of the catalogue.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
-    /// An account.
-    Account(AccountId),
-    /// A site.
-    Site(SiteId),
-    /// A zone of a site.
-    Zone(SiteId, ZoneId),
-    /// A campaign.
-    Campaign(CampaignId),
-    /// An ad of a campaign.
-    Ad(CampaignId, AdUnitId),
-}
-
-impl Key {
-    /// The kind of object, as the contract spells it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Account(_) => "account",
-            Self::Site(_) => "site",
-            Self::Zone(..) => "zone",
-            Self::Campaign(_) => "campaign",
-            Self::Ad(..) => "ad",
-        }
-    }
-
-    /// What the object's id is unique in (a zone's site, an ad's campaign; else empty), and the
-    /// id itself.
-    pub fn parts(&self) -> (&str, &str) {
-        match self {
-            Self::Account(id) => ("", id.as_str()),
-            Self::Site(id) => ("", id.as_str()),
-            Self::Zone(site, id) => (site.as_str(), id.as_str()),
-            Self::Campaign(id) => ("", id.as_str()),
-            Self::Ad(campaign, id) => (campaign.as_str(), id.as_str()),
-        }
-    }
-}
-
-/// The id as people write it: `site/zone`, `campaign/ad`.
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.parts() {
-            ("", id) => f.write_str(id),
-            (parent, id) => write!(f, "{parent}/{id}"),
-        }
-    }
-}
-
-/// One change of the catalogue: an object as it is now, or that it is gone.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// A new or changed account.
-    Account(Account),
-    /// A new or changed site.
-    Site(Site),
-    /// A new or changed zone.
-    Zone(Zone),
-    /// A new or changed campaign.
-    Campaign(Campaign),
-    /// A new or changed ad.
-    Ad(Ad),
-    /// The object is no more.
-    Removed(Key),
-}
-
-impl Change {
-    /// Objects come after what they name, removals last and in the other direction.
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Account(_) => 0,
-            Self::Site(_) => 1,
-            Self::Zone(_) => 2,
-            Self::Campaign(_) => 3,
-            Self::Ad(_) => 4,
-            Self::Removed(Key::Ad(..)) => 5,
-            Self::Removed(Key::Campaign(_)) => 6,
-            Self::Removed(Key::Zone(..)) => 7,
-            Self::Removed(Key::Site(_)) => 8,
-            Self::Removed(Key::Account(_)) => 9,
-        }
-    }
-}
-
-/// An object that names what is not there, and is therefore not shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
-    /// Which.
-    pub key: Key,
-    /// Why, in words.
-    pub why: String,
-}
 
 struct SiteState {
     site: Arc<Site>,
@@ -111,23 +22,6 @@ struct SiteState {
 struct CampaignState {
     row: CampaignRow,
     ads: BTreeMap<AdUnitId, Arc<Ad>>,
-}
-
-type FamilyKey = (AccountId, AdvertiserId);
-
-/// The campaigns of one advertiser in one account: an advertiser-wide cap of one concerns all.
-#[derive(Default)]
-struct Family {
-    members: BTreeSet<CampaignId>,
-    /// The longest window of any such cap, as of the last [`Builder::settle_exposure_lives`].
-    cap_window_us: i64,
-}
-
-#[derive(Default)]
-struct ZoneEdit {
-    key: Option<(SiteId, ZoneId)>,
-    removed: HashSet<AdSerial>,
-    added: Vec<Entry>,
 }
 
 /// What the whole catalogue looks like to the writer; see [`Builder::apply`].
@@ -383,81 +277,6 @@ impl Builder {
             });
         }
     }
-
-    /// An advertiser-wide cap counts every showing of the advertiser: so each of its campaigns
-    /// is recorded for as long as any of them may ask.
-    fn settle_exposure_lives(&mut self, key: &FamilyKey) {
-        let Some(family) = self.advertisers.get_mut(key) else { return };
-        let rows = family.members.iter().filter_map(|id| self.campaigns.get(id));
-        let wide = rows.map(|state| state.row.campaign.advertiser_cap_window_us()).max();
-        family.cap_window_us = wide.unwrap_or(0);
-        for id in &family.members {
-            let Some(state) = self.campaigns.get_mut(id) else { continue };
-            let life_us = state.row.campaign.cap_window_us().max(family.cap_window_us);
-            if state.row.exposure_life_us != life_us {
-                state.row.exposure_life_us = life_us;
-                self.table.set(state.row.campaign.serial, Some(state.row.clone()));
-            }
-        }
-    }
-
-    fn publish(&mut self, version: u64, index: &Index) {
-        let mut shards: HashMap<usize, Shard> = HashMap::new();
-        for (_, edit) in std::mem::take(&mut self.edits) {
-            let Some((site, zone)) = edit.key else { continue };
-            let hash = index.hash(site.as_str(), zone.as_str());
-            let shard = shards.entry(shard_of(hash));
-            let shard = shard.or_insert_with_key(|&at| Shard::clone(&index.shards[at].load()));
-            let is_it = |block: &Arc<ZoneBlock>| block.is_of(site.as_str(), zone.as_str());
-            let old = match shard.find_entry(hash, is_it) {
-                Ok(found) => Some(found.remove().0),
-                Err(_) => None,
-            };
-            if let Some(block) =
-                self.build_block(&site, &zone, old.as_deref(), edit.removed, edit.added)
-            {
-                shard.insert_unique(hash, Arc::new(block), |block| index.hash_block(block));
-            }
-            self.retired.extend(old.map(Retired::Block));
-        }
-        for (at, shard) in shards {
-            self.retired.push(Retired::Shard(index.shards[at].swap(Arc::new(shard))));
-        }
-        self.table.version = version;
-        let old = index.campaigns.swap(Arc::new(self.table.clone()));
-        self.retired.push(Retired::Campaigns(old));
-    }
-
-    fn build_block(
-        &self,
-        site: &SiteId,
-        zone: &ZoneId,
-        old: Option<&ZoneBlock>,
-        removed: HashSet<AdSerial>,
-        added: Vec<Entry>,
-    ) -> Option<ZoneBlock> {
-        let state = self.sites.get(site)?;
-        let zone = Arc::clone(state.zones.get(zone)?);
-        let account = self.accounts.get(&state.site.account)?.serial;
-        let kept = old.filter(|old| old.zone.serial == zone.serial);
-        let kept = kept.into_iter().flat_map(|old| old.entries.iter());
-        let mut entries = added;
-        entries.extend(kept.filter(|entry| !removed.contains(&entry.ad.serial)).cloned());
-        Some(ZoneBlock::new(zone, Arc::clone(&state.site), account, entries))
-    }
-}
-
-fn leave_family(
-    advertisers: &mut HashMap<FamilyKey, Family>,
-    key: &FamilyKey,
-    campaign: &CampaignId,
-) {
-    if let Some(family) = advertisers.get_mut(key) {
-        family.members.remove(campaign);
-        if family.members.is_empty() {
-            advertisers.remove(key);
-        }
-    }
 }
 
 fn find_zone(
@@ -466,10 +285,4 @@ fn find_zone(
     zone: &ZoneId,
 ) -> Option<Arc<Zone>> {
     sites.get(site)?.zones.get(zone).cloned()
-}
-
-fn touch<'e>(edits: &'e mut HashMap<ZoneSerial, ZoneEdit>, zone: &Zone) -> &'e mut ZoneEdit {
-    let edit = edits.entry(zone.serial).or_default();
-    edit.key.get_or_insert_with(|| (zone.site.clone(), zone.id.clone()));
-    edit
 }
