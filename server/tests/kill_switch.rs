@@ -162,3 +162,30 @@ async fn a_frozen_reader_does_not_hold_up_a_kill() {
     assert!(before < 20_000, "{before} answers are more than the windows hold");
     server.stop().await;
 }
+
+/// A kill on this node lasts until the table has the pause, and not beyond it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_switch_that_nobody_waits_for_can_be_switched_back() {
+    let server = server(1).await;
+    let mut admin = catalog(&server).await;
+    let mut version = 0;
+    for status in [CampaignStatus::Paused, CampaignStatus::Active] {
+        let request = SetCampaignStatusRequest {
+            campaign_id: "x:1".into(),
+            status: status.into(),
+            wait: Some(prost_types::Duration::default()),
+        };
+        let answer = admin.set_campaign_status(request).await.unwrap().into_inner();
+        version = answer.catalog_version;
+    }
+    support::served(&server, version).await;
+    // The lift comes right after.
+    for _ in 0..1_000 {
+        let answer = decisions(&server).await.choose_ads(ask("z0", "", 1)).await.unwrap();
+        if answer.into_inner().ads[0].campaign_id == "x:1" {
+            return server.stop().await;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    panic!("x:1 is active and served, and is not shown");
+}

@@ -13,6 +13,9 @@ use crate::doors::refusal::Refusal;
 use crate::limits::{ANSWER_PATIENCE, STATUS_WAIT_DEFAULT, STATUS_WAIT_MAX};
 use crate::refresh::wait_for_version;
 
+/// A store that is silent for longer leaves the campaign killed until it is switched again.
+const LIFT_WAIT_MAX: Duration = Duration::from_secs(86_400);
+
 /// This node alone.
 const NODES_LIVE: u32 = 1;
 
@@ -38,6 +41,8 @@ pub(super) async fn set(
     if is_served {
         // The table says it now.
         admin.index.lift(&campaign);
+    } else {
+        lift_once_served(admin, campaign, change.version);
     }
     let elapsed = began.elapsed();
     let (ads, zones) = if change.is_new { admin.catalog.reach(&key).await? } else { (0, 0) };
@@ -72,6 +77,17 @@ async fn kill_here(admin: &Admin, key: &Key, campaign: &CampaignId) -> Result<()
     let in_flight = Arc::clone(&admin.in_flight);
     let settled = tokio::task::spawn_blocking(move || in_flight.settle(ANSWER_PATIENCE)).await;
     settled.map_err(|error| Refusal::unavailable(error.to_string()))
+}
+
+/// Nobody waits for it any more, but the kill must not outlive the pause: the table decides again
+/// once it has the change.
+fn lift_once_served(admin: &Admin, campaign: CampaignId, version: u64) {
+    let (index, mut served) = (Arc::clone(&admin.index), admin.served.clone());
+    tokio::spawn(async move {
+        if wait_for_version(&mut served, version, LIFT_WAIT_MAX).await {
+            index.lift(&campaign);
+        }
+    });
 }
 
 fn wait(request: &SetCampaignStatusRequest) -> Result<Duration, Refusal> {
