@@ -15,6 +15,7 @@ use crate::catalog::change_of;
 use crate::inflight::InFlight;
 use crate::limits::{ANSWER_PATIENCE, REFRESH_INTERVAL};
 use crate::ports::{CatalogStore, Clock, Delta, Head, Row, StoreError};
+use crate::telemetry::spawn_vital;
 
 /// What this node serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,9 +62,7 @@ impl Refresh {
             quarantined: BTreeMap::new(),
             publish,
         };
-        let thread = std::thread::Builder::new()
-            .name("refresh".to_owned())
-            .spawn(move || runtime.block_on(follower.run(stopped)))?;
+        let thread = spawn_vital("refresh", move || runtime.block_on(follower.run(stopped)))?;
         Ok(Self { served, stop, thread: Some(thread) })
     }
 

@@ -2,6 +2,8 @@
 
 mod counters;
 mod log;
+mod vital;
 
 pub use counters::{Counters, Metric, Outcome};
 pub use log::{LogFormat, init};
+pub use vital::spawn_vital;

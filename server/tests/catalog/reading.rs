@@ -47,6 +47,9 @@ async fn lists_come_in_pages() {
         .unwrap()
         .into_inner();
     assert!(none.campaigns.is_empty() && none.next_page_token.is_empty());
+    let colon = ListCampaignsRequest { advertiser_id: "odd:1".into(), ..Default::default() };
+    let colon = client.list_campaigns(colon).await.unwrap_err();
+    assert_refused(&colon, Code::InvalidArgument, &["advertiser_id"]);
     let over = client
         .list_sites(ListSitesRequest { page_size: 1_001, ..Default::default() })
         .await

@@ -138,9 +138,12 @@ impl CatalogService for AdminDoor {
         request: Request<ListCampaignsRequest>,
     ) -> Answer<ListCampaignsResponse> {
         let ask = request.into_inner();
-        // A campaign's id begins with its advertiser's and a colon.
+        // A campaign's id begins with its advertiser's and the first colon.
         let prefix = match ask.advertiser_id.as_str() {
             "" => String::new(),
+            advertiser if advertiser.contains(':') => {
+                return Err(Refusal::invalid("advertiser_id", "holds a colon: none does").into());
+            }
             advertiser => format!("{advertiser}:"),
         };
         let paging = (ask.page_size, ask.page_token.as_str());

@@ -25,6 +25,7 @@ use crate::limits::{
     PROFILE_SWEEP_INTERVAL, VISITORS_MAX,
 };
 use crate::ports::{Admit, Clock, ProfileStore, StoreError, VisitorKey};
+use crate::telemetry::spawn_vital;
 
 /// Shards of the map: so many that folding one of them into bytes, under its lock, stays below a
 /// millisecond at a million visitors.
@@ -76,9 +77,7 @@ impl EmbeddedProfiles {
             Journal { database, state: Arc::clone(&state), bytes: 0, folded_bytes: 0 };
         journal.read_back()?;
         let (requests, mut waiting) = mpsc::channel(FLUSHES_WAITING_MAX);
-        let writer = std::thread::Builder::new()
-            .name("profiles".to_owned())
-            .spawn(move || journal.run(&mut waiting))
+        let writer = spawn_vital("profiles", move || journal.run(&mut waiting))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Self { state, requests, writer: Mutex::new(Some(writer)) })
     }
