@@ -29,7 +29,8 @@ pub struct StatusChange {
 }
 
 impl Catalog {
-    /// Makes or changes one object; see [`mask::merge`] for what of it.
+    /// Makes or changes one object: the fields that the mask names; without a mask those that are
+    /// set, down to the leaves; with `*` all of them.
     ///
     /// # Errors
     /// See [`CatalogError`]; nothing has changed then.
