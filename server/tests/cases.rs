@@ -121,7 +121,10 @@ async fn ask(client: &mut AdDecisionServiceClient<Channel>, step: &Value, place:
         let answers = if times == 1 {
             vec![client.choose_ads(request.clone()).await.unwrap().into_inner()]
         } else {
-            let requests = vec![request.clone(); left.min(500) as usize];
+            // Shares are of seeds 0, 1, 2 and so on: the same in every run.
+            let seed = |n| step["shares"].is_object().then_some(times - left + n);
+            let seeded = |n| ChooseAdsRequest { seed: seed(n), ..request.clone() };
+            let requests = (0..left.min(500)).map(seeded).collect();
             let batch = ChooseAdsBatchRequest { requests };
             client.choose_ads_batch(batch).await.unwrap().into_inner().responses
         };
