@@ -188,12 +188,14 @@ fn records(zones: usize) -> Vec<Record> {
 }
 
 fn print_times(what: &str, mut times: Vec<Duration>) {
+    let slowest = times.iter().enumerate().max_by_key(|(_, time)| **time).map_or(0, |(at, _)| at);
     times.sort();
     let at = |share: f64| {
         let last = times.len() - 1;
         times[(last as f64 * share) as usize].as_secs_f64() * 1e3
     };
-    println!("{what}: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms", at(0.5), at(0.99), at(1.0));
+    let (p50, p99, max) = (at(0.5), at(0.99), at(1.0));
+    println!("{what}: p50 {p50:.2} ms, p99 {p99:.2} ms, max {max:.2} ms (round {slowest})");
 }
 
 fn seconds(began: Instant) -> f64 {

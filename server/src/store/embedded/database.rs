@@ -18,8 +18,9 @@ pub(super) struct Database {
     path: Arc<PathBuf>,
     /// Device and inode of the file that was opened.
     place: (u64, u64),
-    writer: Arc<Mutex<Connection>>,
+    // Closed first: the last connection to go folds the log into the file, and a reader cannot.
     readers: Arc<Mutex<Vec<Connection>>>,
+    writer: Arc<Mutex<Connection>>,
 }
 
 impl Database {
@@ -31,6 +32,9 @@ impl Database {
         writer.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
         writer.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
         migrate(&mut writer, migrations)?;
+        // What a killed process left in the log goes into the file now, rather than with the
+        // first change, which may be a kill that somebody waits for.
+        writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)?;
         Ok(Self {
             path: Arc::new(path.to_path_buf()),
             place: place(path)?,
