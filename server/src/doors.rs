@@ -5,6 +5,7 @@ mod admin;
 mod calls;
 mod grpc;
 mod health;
+mod held;
 mod listener;
 mod refusal;
 

@@ -1,6 +1,5 @@
-//! The threads that answer decisions: one single-threaded runtime each, sharing nothing that is
-//! locked. On two cores that was measured at 1.5 to 2.3 times the rate of one multi-threaded
-//! runtime.
+//! The threads that answer decisions: one single-threaded runtime each. A connection stays on its
+//! thread.
 
 use std::thread::JoinHandle;
 

@@ -47,6 +47,15 @@ impl Catalog {
         O::from_record(stored(row)?).ok_or_else(|| not_found(key))
     }
 
+    /// Sees that there is an object of `key`, be it damaged or not.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotFound`] where there is none.
+    pub async fn expect(&self, key: &Key) -> Result<(), CatalogError> {
+        let (_, rows) = self.store.get(std::slice::from_ref(key)).await?;
+        if rows.is_empty() { Err(not_found(key)) } else { Ok(()) }
+    }
+
     /// The objects of `keys` that are there, in the order of `keys`.
     ///
     /// # Errors
@@ -68,10 +77,8 @@ impl Catalog {
             Key::Ad(campaign, _) => Some(Key::Campaign(campaign.clone())),
             _ => None,
         };
-        if let Some(parent) = parent
-            && self.store.get(std::slice::from_ref(&parent)).await?.1.is_empty()
-        {
-            return Err(not_found(&parent));
+        if let Some(parent) = parent {
+            self.expect(&parent).await?;
         }
         let query = ListQuery {
             after: with_id(&request.kind, &last),

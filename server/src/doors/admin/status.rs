@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use slotwise_core::index::Key;
 use slotwise_core::model::{CampaignId, Status};
-use slotwise_proto::v1::{Campaign, SetCampaignStatusRequest, SetCampaignStatusResponse};
+use slotwise_proto::v1::{SetCampaignStatusRequest, SetCampaignStatusResponse};
 
 use super::{ACTOR, Admin};
 use crate::catalog::{STATUS_WANTED, status_from};
@@ -45,7 +45,12 @@ pub(super) async fn set(
         lift_once_served(admin, campaign, change.version);
     }
     let elapsed = began.elapsed();
-    let (ads, zones) = if change.is_new { admin.catalog.reach(&key).await? } else { (0, 0) };
+    // Only for people: what is stored and served does not fail for want of a count.
+    let reach = if change.is_new { admin.catalog.reach(&key).await } else { Ok((0, 0)) };
+    let (ads, zones) = reach.unwrap_or_else(|error| {
+        tracing::warn!(%error, campaign = %key, "its ads could not be counted");
+        (0, 0)
+    });
     tracing::info!(
         campaign = %key,
         version = change.version,
@@ -69,10 +74,7 @@ pub(super) async fn set(
 async fn kill_here(admin: &Admin, key: &Key, campaign: &CampaignId) -> Result<(), Refusal> {
     // A campaign that is not there must not be remembered. One whose row is damaged is there: its
     // switch lies outside of that row.
-    let (_, rows) = admin.catalog.store().get(std::slice::from_ref(key)).await?;
-    if rows.is_empty() {
-        admin.catalog.get::<Campaign>(key).await?;
-    }
+    admin.catalog.expect(key).await?;
     admin.index.kill(campaign);
     let in_flight = Arc::clone(&admin.in_flight);
     let settled = tokio::task::spawn_blocking(move || in_flight.settle(ANSWER_PATIENCE)).await;

@@ -79,15 +79,14 @@ impl Chooser {
         if block.entries.is_empty() {
             return none(NoAdReason::ZoneEmpty);
         }
-        let visitor = VisitorKey {
-            account: block.account,
-            visitor: self.visitor_hash(request.user_id.as_bytes()),
-        };
+        let account = block.account;
         let (visit, query) = ask.into_parts();
         let is_known = query.visitor_known;
         let mut decision = Decision::new(block, query, &mut rng);
         let asks_profile = decision.look(&campaigns);
         let mut response = if asks_profile && is_known {
+            let visitor =
+                VisitorKey { account, visitor: self.visitor_hash(request.user_id.as_bytes()) };
             let wait = profile_wait(request.timeout_ms);
             self.admit_known(&mut decision, visitor, &visit, wait).await
         } else {

@@ -3,14 +3,12 @@
 //! HTTP asks a body for its next frame only when it has handed on the one before: what was in an
 //! earlier frame is with the transport then.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use http_body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
+use super::super::held::{Held, HeldBody, HeldCall};
 use super::super::listener::ConnectionInfo;
 use crate::inflight::{Answers, InFlight, Ticket};
 
@@ -37,6 +35,20 @@ impl Delivery {
     }
 }
 
+/// A call's [`Delivery`], and how many of its answers were in the frames given so far.
+pub(super) struct InFrames(Delivery, usize);
+
+impl Held for InFrames {
+    fn handed_on(&mut self) {
+        self.0.tickets().drain(..self.1);
+        self.1 = 0;
+    }
+
+    fn given(&mut self) {
+        self.1 = self.0.tickets().len();
+    }
+}
+
 impl<S> Layer<S> for DeliveryLayer {
     type Service = Deliver<S>;
 
@@ -56,9 +68,9 @@ impl<S, In, Out> Service<http::Request<In>> for Deliver<S>
 where
     S: Service<http::Request<In>, Response = http::Response<Out>>,
 {
-    type Response = http::Response<DeliveredBody<Out>>;
+    type Response = http::Response<HeldBody<Out, InFrames>>;
     type Error = S::Error;
-    type Future = Answering<S::Future>;
+    type Future = HeldCall<S::Future, InFrames>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -72,69 +84,6 @@ where
             tickets: Arc::default(),
         };
         request.extensions_mut().insert(delivery.clone());
-        Answering { answer: self.inner.call(request), delivery: Some(delivery) }
-    }
-}
-
-pin_project! {
-    /// The answer, before it has a body.
-    pub(super) struct Answering<F> {
-        #[pin]
-        answer: F,
-        delivery: Option<Delivery>,
-    }
-}
-
-impl<F, Out, E> Future for Answering<F>
-where
-    F: Future<Output = Result<http::Response<Out>, E>>,
-{
-    type Output = Result<http::Response<DeliveredBody<Out>>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let response = ready!(this.answer.poll(cx));
-        let delivery = this.delivery.take();
-        Poll::Ready(response.map(|r| r.map(|body| DeliveredBody { body, delivery, in_frame: 0 })))
-    }
-}
-
-pin_project! {
-    /// A body that knows which answers the transport has.
-    pub(super) struct DeliveredBody<B> {
-        #[pin]
-        body: B,
-        delivery: Option<Delivery>,
-        // Answers that were in the frames given so far.
-        in_frame: usize,
-    }
-}
-
-impl<B: Body> Body for DeliveredBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let this = self.project();
-        if let Some(delivery) = this.delivery {
-            delivery.tickets().drain(..*this.in_frame);
-            *this.in_frame = 0;
-        }
-        let frame = ready!(this.body.poll_frame(cx));
-        if let Some(delivery) = this.delivery {
-            *this.in_frame = delivery.tickets().len();
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        HeldCall::new(self.inner.call(request), Some(InFrames(delivery, 0)))
     }
 }
