@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::doors::{Admin, Chooser};
 use crate::inflight::InFlight;
 use crate::ports::{CatalogStore, Clock, ProfileStore};
-use crate::refresh::Refresh;
+use crate::refresh::{Freshness, Refresh};
 use crate::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
 use crate::telemetry::{Counters, Metric};
 use doors::Doors;
@@ -72,10 +72,7 @@ impl App {
             profiles: Arc::clone(&profiles),
             clock: Arc::clone(&clock),
             visitor_key: *secret.first_chunk().ok_or_else(|| anyhow!("a secret is too short"))?,
-            served: refresh.served(),
-            stale_after_us: config
-                .catalog_stale_after
-                .and_then(|age| i64::try_from(age.as_micros()).ok()),
+            freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
         let catalog = Catalog::new(catalog_store, Arc::clone(&index), clock);

@@ -120,6 +120,14 @@ pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// Rows of changes that are read at once; beyond it a reload is cheaper.
 pub const DELTA_ROWS_MAX: usize = 200_000;
+/// A node that the others have not heard of for so long is no longer known: it has been taken
+/// away without a goodbye. Until then it counts as silent, as it may still serve.
+pub const NODE_REMEMBERED: Duration = Duration::from_secs(600);
+/// A node says that it lives this often.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// A node is live when it was heard of within this: two heartbeats may be lost.
+pub const NODE_LIVE: Duration = Duration::from_secs(3);
+const _: () = assert!(NODE_LIVE.as_millis() >= 3 * HEARTBEAT_INTERVAL.as_millis());
 /// A profile read may take this long where the caller sets no deadline.
 pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
 /// Open connections on one door, where the process may open so many files; see

@@ -32,6 +32,28 @@ pub struct Served {
     pub quarantined_rows: u32,
 }
 
+/// Whether what is served is fresh enough to answer from.
+pub struct Freshness {
+    served: watch::Receiver<Served>,
+    stale_after_us: Option<i64>,
+}
+
+impl Freshness {
+    /// Stale when the store last confirmed the index longer ago than `stale_after`; nothing:
+    /// never.
+    pub fn new(served: watch::Receiver<Served>, stale_after: Option<Duration>) -> Self {
+        let micros = |age: Duration| i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+        Self { served, stale_after_us: stale_after.map(micros) }
+    }
+
+    /// Whether the catalogue is too old at `now_us`.
+    pub fn is_stale(&self, now_us: i64) -> bool {
+        self.stale_after_us.is_some_and(|stale_after_us| {
+            now_us.saturating_sub(self.served.borrow().confirmed_at_us) > stale_after_us
+        })
+    }
+}
+
 /// The thread that keeps the index fresh; it stops when this is dropped.
 pub struct Refresh {
     served: watch::Receiver<Served>,
@@ -59,6 +81,7 @@ impl Refresh {
             in_flight,
             clock,
             builder: Builder::default(),
+            head: Head::default(),
             quarantined: BTreeMap::new(),
             publish,
         };
@@ -97,6 +120,8 @@ struct Follower {
     in_flight: Arc<InFlight>,
     clock: Arc<dyn Clock>,
     builder: Builder,
+    /// What is served.
+    head: Head,
     /// Why each row that is not served is not.
     quarantined: BTreeMap<Key, String>,
     publish: watch::Sender<Served>,
@@ -132,13 +157,14 @@ impl Follower {
             let served = self.publish.borrow();
             (served.version, served.is_loaded)
         };
+        let mark = self.head.mark;
         if !is_loaded {
             return self.reload().await;
         }
         if self.store.head().await?.version == version {
             return Ok(());
         }
-        match self.store.delta(version).await {
+        match self.store.delta(version, mark).await {
             Ok(delta) => {
                 if self.may_mend(&delta) {
                     match self.reload().await {
@@ -215,6 +241,7 @@ impl Follower {
 
     /// Says that `head` is served, once no answer from before is on its way.
     fn published(&mut self, head: Head) {
+        self.head = head;
         self.in_flight.settle(ANSWER_PATIENCE);
         self.publish.send_modify(|served| {
             served.version = head.version;
@@ -259,8 +286,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_catalogue_that_nobody_confirms_goes_stale() {
+        let confirmed = Served { confirmed_at_us: 1_000_000, ..Served::default() };
+        let (_keep, served) = watch::channel(confirmed);
+        let freshness = Freshness::new(served.clone(), Some(Duration::from_secs(60)));
+        assert!(!freshness.is_stale(61_000_000));
+        assert!(freshness.is_stale(61_000_001));
+        assert!(!Freshness::new(served, None).is_stale(i64::MAX), "unless told otherwise");
+    }
+
+    #[test]
     fn a_load_that_lost_ads_is_refused() {
-        let head = |forced_version| Head { version: 9, ads: 0, forced_version };
+        let head = |forced_version| Head { version: 9, forced_version, ..Head::default() };
         assert!(guard(head(0), 50, 100, 8).is_ok(), "half may go");
         assert!(guard(head(0), 49, 100, 8).is_err());
         assert!(guard(head(9), 49, 100, 8).is_ok(), "a forced change is newer");

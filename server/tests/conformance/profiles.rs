@@ -88,8 +88,14 @@ async fn show(store: &Store, visitor: VisitorKey, cap: usize, decision: u64) -> 
     shown
 }
 
+async fn read(store: &Store, visitor: VisitorKey) -> Profile {
+    let known = store.read(visitor, START_US, WAIT).await.unwrap();
+    assert!(known.is_certain, "nothing is away here");
+    known.profile
+}
+
 async fn list(store: &Store, visitor: VisitorKey) -> Vec<Exposure> {
-    store.read(visitor, WAIT).await.unwrap().list(&x()).to_vec()
+    read(store, visitor).await.list(&x()).to_vec()
 }
 
 pub(crate) async fn parallel_admits_stop_at_the_cap(harness: &impl Harness) {
@@ -125,7 +131,7 @@ pub(crate) async fn parallel_admits_of_many_visitors_do_not_mix(harness: &impl H
 pub(crate) async fn accounts_are_kept_apart(harness: &impl Harness) {
     let store = open(harness, START_US).await;
     record(&store, visitor(1, 7), &[exposure(START_US, 1)]).await;
-    assert_eq!(store.read(visitor(2, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(2, 7)).await, Profile::default());
     record(&store, visitor(2, 7), &[exposure(START_US, 2)]).await;
     close(store);
     let store = open(harness, START_US).await;
@@ -139,13 +145,13 @@ pub(crate) async fn an_admit_that_records_nothing_leaves_nothing(harness: &impl 
     let mut admit = |profile: &mut Profile| found = Some(profile.clone());
     store.admit(visitor(1, 7), START_US, WAIT, &mut admit).await.unwrap();
     assert_eq!(found, Some(Profile::default()), "an unknown visitor has an empty profile");
-    assert_eq!(store.read(visitor(1, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(1, 7)).await, Profile::default());
     record(&store, visitor(1, 8), &[exposure(START_US, 1)]).await;
-    store.admit(visitor(1, 8), START_US, WAIT, &mut |_| {}).await.unwrap();
+    store.admit(visitor(1, 8), START_US, WAIT, &mut |_: &mut Profile| {}).await.unwrap();
     assert_eq!(list(&store, visitor(1, 8)).await.len(), 1, "nor does it take anything away");
     close(store);
     let store = open(harness, START_US).await;
-    assert_eq!(store.read(visitor(1, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(1, 7)).await, Profile::default());
     assert_eq!(list(&store, visitor(1, 8)).await.len(), 1);
 }
 
@@ -158,7 +164,7 @@ pub(crate) async fn read_sees_what_admit_recorded(harness: &impl Harness) {
         profile.record(&x(), exposure(START_US, 2), START_US).unwrap();
     };
     store.admit(visitor(1, 7), START_US, WAIT, &mut admit).await.unwrap();
-    let profile = store.read(visitor(1, 7), WAIT).await.unwrap();
+    let profile = read(&store, visitor(1, 7)).await;
     assert_eq!(profile.list(&x()), [exposure(START_US, 1), exposure(START_US, 2)]);
     assert_eq!(profile.list(&y), [exposure(START_US, 1)]);
     assert_eq!(profile.lists().count(), 2);
@@ -268,10 +274,10 @@ pub(crate) async fn a_list_makes_room_for_new_exposures_and_stays_at_its_bound(
     flood(&store, LIFE_US).await;
     let now_us = START_US + FLOOD - 1;
     let live = |profile: &Profile| profile.count(&x(), LIFE_US, now_us, |_| true);
-    assert_eq!(live(&store.read(visitor(1, 7), WAIT).await.unwrap()), 150);
+    assert_eq!(live(&read(&store, visitor(1, 7)).await), 150);
     close(store);
     let store = open(harness, now_us).await;
-    let profile = store.read(visitor(1, 7), WAIT).await.unwrap();
+    let profile = read(&store, visitor(1, 7)).await;
     assert!(profile.list(&x()).len() <= EXPOSURES_PER_ADVERTISER_MAX);
     assert_eq!(live(&profile), 150, "all that still count, and none twice");
 }
@@ -300,7 +306,7 @@ pub(crate) async fn a_long_history_is_kept_whole(harness: &impl Harness) {
     close(store);
     let store = open(harness, START_US + SECOND_US).await;
     for n in 0..VISITORS {
-        let profile = store.read(visitor(1, n), WAIT).await.unwrap();
+        let profile = read(&store, visitor(1, n)).await;
         let decisions = profile.list(&advertiser).iter().map(|seen| seen.decision);
         assert!(decisions.eq(0..=SHOWN.unsigned_abs()), "visitor {n}");
         assert_eq!(profile.lists().count(), 1);
@@ -323,6 +329,6 @@ pub(crate) async fn exposures_older_than_the_history_are_gone_after_reopening(
     assert_eq!(list(&store, visitor(1, 7)).await, [old], "a cap may still ask for it");
     close(store);
     let store = open(harness, START_US + history_us + SECOND_US).await;
-    assert_eq!(store.read(visitor(1, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(1, 7)).await, Profile::default());
     assert_eq!(list(&store, visitor(1, 8)).await, [newer]);
 }

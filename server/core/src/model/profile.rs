@@ -10,6 +10,18 @@ pub const EXPOSURES_PER_ADVERTISER_MAX: usize = 200;
 /// 2 MiB for the busiest visitor there can be.
 pub const ADVERTISERS_IN_PROFILE_MAX: usize = 256;
 
+/// Segments in one profile: what a visitor is said to be, e.g. "auto/in-market".
+pub const SEGMENTS_IN_PROFILE_MAX: usize = 256;
+
+/// Something that the visitor is said to be, for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// `<family>/<name>`.
+    pub name: String,
+    /// When it lapses, in microseconds of Unix time.
+    pub expires_us: i64,
+}
+
 /// One showing that a cap may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exposure {
@@ -122,6 +134,15 @@ impl Profile {
         list.push(exposure);
         self.fresh.push((advertiser.clone(), exposure));
         Ok(())
+    }
+
+    /// Takes back what was recorded since the last [`Profile::take_fresh`].
+    pub fn undo_fresh(&mut self) {
+        for (advertiser, undone) in std::mem::take(&mut self.fresh) {
+            if let Some((_, list)) = self.lists.iter_mut().find(|(of, _)| *of == advertiser) {
+                list.retain(|seen| (seen.decision, seen.ad) != (undone.decision, undone.ad));
+            }
+        }
     }
 
     /// What was recorded since the last call.

@@ -15,8 +15,9 @@ use async_trait::async_trait;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use rusqlite::params;
-use slotwise_core::model::Profile;
-use tokio::sync::{mpsc, oneshot};
+use slotwise_core::decide::Strict;
+use slotwise_core::model::{AccountSerial, Profile};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::database::{Database, failed};
 use super::exposures::{Shown, decode, encode, new_batch};
@@ -24,7 +25,9 @@ use crate::limits::{
     HISTORY, PROFILE_FLUSH_INTERVAL, PROFILE_JOURNAL_BYTES_MIN, PROFILE_PENDING_MAX,
     PROFILE_SWEEP_INTERVAL, VISITORS_MAX,
 };
-use crate::ports::{Admit, Clock, ProfileStore, StoreError, VisitorKey};
+use crate::ports::{
+    Admission, Clock, Forgotten, Known, ProfileStore, SegmentsChange, StoreError, VisitorKey,
+};
 use crate::telemetry::spawn_vital;
 
 /// Shards of the map: so many that folding one of them into bytes, under its lock, stays below a
@@ -46,6 +49,8 @@ pub struct EmbeddedProfiles {
     state: Arc<State>,
     requests: mpsc::Sender<Flush>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    forgets: watch::Sender<u64>,
+    degraded: watch::Sender<String>,
 }
 
 /// Told when all that was recorded before it is on disk.
@@ -79,7 +84,8 @@ impl EmbeddedProfiles {
         let (requests, mut waiting) = mpsc::channel(FLUSHES_WAITING_MAX);
         let writer = spawn_vital("profiles", move || journal.run(&mut waiting))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { state, requests, writer: Mutex::new(Some(writer)) })
+        let (forgets, degraded) = (watch::Sender::default(), watch::Sender::default());
+        Ok(Self { state, requests, writer: Mutex::new(Some(writer)), forgets, degraded })
     }
 }
 
@@ -102,7 +108,7 @@ impl ProfileStore for EmbeddedProfiles {
         visitor: VisitorKey,
         _now_us: i64,
         _wait: Duration,
-        admit: Admit<'_>,
+        admission: &mut dyn Admission,
     ) -> Result<(), StoreError> {
         let state = &self.state;
         if state.pending().len() >= PROFILE_PENDING_MAX {
@@ -111,7 +117,7 @@ impl ProfileStore for EmbeddedProfiles {
         let fresh = match state.visitors.entry(visitor) {
             Entry::Occupied(mut known) => {
                 let profile = known.get_mut();
-                admit(profile);
+                admission.admit(profile, Strict::Local);
                 profile.take_fresh()
             }
             Entry::Vacant(unknown) => {
@@ -119,7 +125,7 @@ impl ProfileStore for EmbeddedProfiles {
                     return Err(StoreError::Full("there are too many visitors"));
                 }
                 let mut profile = Profile::default();
-                admit(&mut profile);
+                admission.admit(&mut profile, Strict::Local);
                 let fresh = profile.take_fresh();
                 if !fresh.is_empty() {
                     unknown.insert(profile);
@@ -135,8 +141,40 @@ impl ProfileStore for EmbeddedProfiles {
         Ok(())
     }
 
-    async fn read(&self, visitor: VisitorKey, _wait: Duration) -> Result<Profile, StoreError> {
-        Ok(self.state.visitors.get(&visitor).map(|known| known.clone()).unwrap_or_default())
+    async fn read(
+        &self,
+        visitor: VisitorKey,
+        _now_us: i64,
+        _wait: Duration,
+    ) -> Result<Known, StoreError> {
+        let profile = self.state.visitors.get(&visitor).map(|known| known.clone());
+        Ok(Known { profile: profile.unwrap_or_default(), is_certain: true })
+    }
+
+    async fn update_segments(
+        &self,
+        _visitor: VisitorKey,
+        _now_us: i64,
+        _change: SegmentsChange,
+    ) -> Result<Profile, StoreError> {
+        Err(StoreError::Full("segments are not kept by the embedded store"))
+    }
+
+    async fn forget(
+        &self,
+        _visitor: u128,
+        _account: Option<AccountSerial>,
+        _now_us: i64,
+    ) -> Result<Forgotten, StoreError> {
+        Err(StoreError::Full("the embedded store cannot forget"))
+    }
+
+    fn forgets(&self) -> watch::Receiver<u64> {
+        self.forgets.subscribe()
+    }
+
+    fn degraded(&self) -> watch::Receiver<String> {
+        self.degraded.subscribe()
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
