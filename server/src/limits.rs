@@ -161,3 +161,26 @@ pub const ANSWER_PATIENCE: Duration = Duration::from_millis(300);
 const _: () = assert!(ANSWER_PATIENCE.as_millis() < STATUS_WAIT_DEFAULT.as_millis());
 /// An import whose caller sends nothing for so long is ended: others wait for their turn.
 pub const IMPORT_STALL_MAX: Duration = Duration::from_secs(30);
+
+// ---- Redis -----------------------------------------------------------------------------------
+
+/// A call to Redis that has no reply within this has none: the connection is made anew. Ten times
+/// what our longest script takes on a slow machine, and a watchdog's interval and this together
+/// find a half-open connection in under two seconds.
+pub const REDIS_CALL_MAX: Duration = Duration::from_secs(1);
+/// A connection that is not there within this is given up.
+pub const REDIS_CONNECT_MAX: Duration = Duration::from_secs(1);
+/// A connection is asked for a sign of life this often.
+pub const REDIS_WATCH_INTERVAL: Duration = Duration::from_millis(500);
+const _: () = assert!(REDIS_WATCH_INTERVAL.as_millis() + REDIS_CALL_MAX.as_millis() < 5_000);
+/// The first pause before another attempt to connect.
+pub const REDIS_BACKOFF_MIN: Duration = Duration::from_millis(20);
+/// The longest: a server that came back is found again well within two seconds.
+pub const REDIS_BACKOFF_MAX: Duration = Duration::from_millis(500);
+const _: () = assert!(REDIS_BACKOFF_MAX.as_millis() + REDIS_CONNECT_MAX.as_millis() < 2_000);
+/// A connection is made anew at this age, so that a changed name or balance is followed.
+pub const REDIS_CONNECTION_AGE_MAX: Duration = Duration::from_secs(1_800);
+/// Commands on their way into one connection; further callers wait, within their own bounds.
+pub const REDIS_QUEUE_MAX: usize = 1_024;
+/// A cluster is asked who has what this often, beside whenever a node says that it has moved.
+pub const REDIS_TOPOLOGY_INTERVAL: Duration = Duration::from_secs(1);
