@@ -184,3 +184,26 @@ pub const REDIS_CONNECTION_AGE_MAX: Duration = Duration::from_secs(1_800);
 pub const REDIS_QUEUE_MAX: usize = 1_024;
 /// A cluster is asked who has what this often, beside whenever a node says that it has moved.
 pub const REDIS_TOPOLOGY_INTERVAL: Duration = Duration::from_secs(1);
+/// Rows that one script writes or one command reads: about a millisecond of Redis's time, in
+/// which no visitor's profile is read.
+pub const REDIS_PART_ROWS: usize = 200;
+/// Rows of a staged change that one script folds in: as above, with what it removes.
+pub const REDIS_FOLD_ROWS: usize = 100;
+/// Changed rows that one script reads at one version; more are read part by part.
+pub const REDIS_SCRIPT_ROWS_MAX: usize = 1_000;
+/// A staged change that nobody goes on with is gone after this.
+pub const REDIS_STAGE_LIFE: Duration = Duration::from_secs(300);
+/// Changes, and beside them lines of imports, in the audit log: memory is dearer than disk, so a
+/// tenth of what the embedded store keeps.
+pub const REDIS_AUDIT_ROWS_MAX: u64 = AUDIT_ROWS_MAX / 10;
+/// Before a store that came back empty is filled, every node has this long to offer what it
+/// holds: some polls.
+pub const REFILL_WAIT_US: u64 = 600_000;
+const _: () = assert!(REFILL_WAIT_US as u128 >= 2 * REFRESH_INTERVAL.as_micros());
+/// An offer that was not repeated for so long is void: its node has gone.
+pub const REFILL_OFFER_LIFE_US: u64 = 1_500_000;
+/// A refilled store begins so far above the newest version on any disk: changes that were
+/// acknowledged in the moment before the loss, and reached no disk, are below.
+pub const REFILL_VERSIONS_JUMP: u64 = 1_000;
+/// And so far above the last serials, for the objects of these changes.
+pub const REFILL_SERIALS_JUMP: u32 = 1_000_000;

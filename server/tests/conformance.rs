@@ -12,6 +12,12 @@ use std::sync::Arc;
 
 use slotwise_server::ports::{CatalogStore, Clock, ProfileStore};
 use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
+use slotwise_server::store::redis::{Redis, RedisCatalog};
+
+use crate::redis_server::{RedisCluster, RedisServer};
+
+#[path = "support/redis.rs"]
+mod redis_server;
 
 #[path = "conformance/catalog.rs"]
 mod catalog;
@@ -111,6 +117,8 @@ macro_rules! suite {
 }
 
 suite!(embedded, crate::Embedded::default());
+suite!(redis, crate::OnRedis::alone());
+suite!(redis_cluster, crate::OnRedis::cluster());
 
 /// The embedded stores in a directory of their own.
 struct Embedded(tempfile::TempDir);
@@ -128,5 +136,54 @@ impl Harness for Embedded {
 
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
         Arc::new(EmbeddedProfiles::open(self.0.path(), clock).unwrap())
+    }
+}
+
+/// A Redis of its own, or a part of a cluster's keys.
+struct OnRedis {
+    url: String,
+    prefix: String,
+    _server: Option<RedisServer>,
+    _cluster: Option<Arc<RedisCluster>>,
+    profiles: tempfile::TempDir,
+}
+
+impl OnRedis {
+    fn alone() -> Self {
+        let server = RedisServer::start();
+        Self {
+            url: server.url(),
+            prefix: "slotwise".to_owned(),
+            _server: Some(server),
+            _cluster: None,
+            profiles: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn cluster() -> Self {
+        let cluster = RedisCluster::shared();
+        Self {
+            url: cluster.url(),
+            prefix: format!("test-{}", cluster.next()),
+            _server: None,
+            _cluster: Some(cluster),
+            profiles: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    async fn redis(&self) -> Arc<Redis> {
+        let redis = Redis::open(self.url.parse().unwrap(), &self.prefix).unwrap();
+        redis.wait().await.unwrap();
+        Arc::new(redis)
+    }
+}
+
+impl Harness for OnRedis {
+    async fn catalog(&self) -> Arc<dyn CatalogStore> {
+        Arc::new(RedisCatalog::open(self.redis().await, 0).await)
+    }
+
+    async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
+        Arc::new(EmbeddedProfiles::open(self.profiles.path(), clock).unwrap())
     }
 }

@@ -88,8 +88,8 @@ pub struct Commit {
 pub struct Image {
     /// Where it stands.
     pub head: Head,
-    /// Every object.
-    pub rows: Vec<Row>,
+    /// Every object, with what it is listed under (see [`Put::owner`]).
+    pub rows: Vec<(Row, String)>,
     /// The secrets that the node knows, by name.
     pub secrets: Vec<(String, [u8; 32])>,
 }

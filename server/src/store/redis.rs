@@ -4,9 +4,18 @@
 //! script. Each visitor of an account has a hash of its own, with a hash tag of its own.
 
 mod address;
+mod audit;
+mod catalog;
+mod commit;
+mod hints;
+mod keys;
 mod link;
+mod reading;
+mod refill;
 mod scripts;
 mod server;
+mod stage;
 
 pub use address::RedisAddress;
+pub use catalog::RedisCatalog;
 pub use server::Redis;

@@ -5,6 +5,8 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use redis::{Connection, FromRedisValue};
@@ -71,9 +73,10 @@ impl RedisServer {
     pub fn wait(&mut self) {
         let began = Instant::now();
         loop {
-            let pong = self.client().get_connection().and_then(|mut connection| {
-                redis::cmd("PING").query::<String>(&mut connection)
-            });
+            let pong = self
+                .client()
+                .get_connection()
+                .and_then(|mut connection| redis::cmd("PING").query::<String>(&mut connection));
             match pong {
                 Ok(_) => return,
                 Err(error) => {
@@ -167,9 +170,26 @@ impl Drop for RedisServer {
 /// A cluster of three masters.
 pub struct RedisCluster {
     pub nodes: Vec<RedisServer>,
+    given: AtomicU64,
 }
 
 impl RedisCluster {
+    /// One for all tests that run at the same time; the last of them stops it.
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<RedisCluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap();
+        shared.upgrade().unwrap_or_else(|| {
+            let cluster = Arc::new(Self::start());
+            *shared = Arc::downgrade(&cluster);
+            cluster
+        })
+    }
+
+    /// A number that no other user of this cluster has.
+    pub fn next(&self) -> u64 {
+        self.given.fetch_add(1, Ordering::SeqCst)
+    }
+
     pub fn start() -> Self {
         let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
         let more = ["--cluster-require-full-coverage", "no"];
@@ -192,7 +212,7 @@ impl RedisCluster {
             assert!(began.elapsed() < PATIENCE, "the cluster does not come together");
             std::thread::sleep(LOOK_AGAIN);
         }
-        Self { nodes }
+        Self { nodes, given: AtomicU64::new(0) }
     }
 
     /// `redis://127.0.0.1:a,127.0.0.1:b,127.0.0.1:c`

@@ -37,14 +37,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
-    /// `host:port`, as Redis itself writes it in redirections.
-    pub(super) fn from_host_port(text: &str) -> Option<Self> {
-        let (host, port) = text.rsplit_once(':')?;
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        Some(Self::Tcp(host.to_owned(), port.parse().ok()?))
-    }
-}
+impl Place {}
 
 /// A store's address with all that is needed to connect.
 #[derive(Clone)]

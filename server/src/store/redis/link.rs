@@ -46,6 +46,7 @@ struct State {
     generation: AtomicU64,
     /// Why there is no connection; empty: there is one.
     away: watch::Sender<String>,
+    tried: watch::Sender<bool>,
     /// The generation that was found broken, with why.
     broken: watch::Sender<(u64, String)>,
 }
@@ -73,11 +74,17 @@ impl Link {
             live: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
             away: watch::Sender::new(format!("redis at {} has not answered yet", names.join(", "))),
+            tried: watch::Sender::default(),
             broken: watch::Sender::default(),
         });
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(Arc::clone(&state).keep(stopped));
         Self { state, stop }
+    }
+
+    /// Whether the first attempt to connect is over.
+    pub(super) fn tried(&self) -> watch::Receiver<bool> {
+        self.state.tried.subscribe()
     }
 
     /// Why there is no connection; empty: there is one.
@@ -180,6 +187,7 @@ impl State {
                 tracing::warn!(server = %place, why, "redis is away");
             }
             self.away.send_replace(reason);
+            self.tried.send_replace(true);
             at += 1;
             tokio::select! {
                 () = tokio::time::sleep(backoff.next()) => {}
@@ -206,6 +214,7 @@ impl State {
         if !self.away.send_replace(String::new()).is_empty() {
             tracing::info!(server = %place, "redis is there");
         }
+        self.tried.send_replace(true);
         backoff.reset();
         self.watch(connection, generation, &mut broken).await
     }

@@ -44,4 +44,20 @@ macro_rules! scripts {
 scripts! {
     /// One small change of the catalogue.
     commit = "scripts/commit.lua";
+    /// A part of a large change.
+    stage = "scripts/stage.lua";
+    /// A large change becomes visible.
+    flip = "scripts/flip.lua";
+    /// A part of what is visible becomes usual.
+    fold = "scripts/fold.lua";
+    /// Objects by name.
+    get = "scripts/get.lua";
+    /// Objects in order.
+    list = "scripts/list.lua";
+    /// What changed.
+    delta = "scripts/delta.lua";
+    /// Who fills an empty store.
+    offer = "scripts/offer.lua";
+    /// A part of what it is filled with.
+    restore = "scripts/restore.lua";
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use redis::aio::PubSub;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -13,11 +14,14 @@ use tokio::task::JoinHandle;
 use super::address::{Place, RedisAddress};
 use super::link::{Link, LinkError, words};
 use super::scripts::{self, Script};
-use crate::limits::{REDIS_CALL_MAX, REDIS_TOPOLOGY_INTERVAL};
+use crate::limits::{REDIS_CALL_MAX, REDIS_CONNECT_MAX, REDIS_TOPOLOGY_INTERVAL};
 use crate::ports::StoreError;
 
 /// Slots of a Redis cluster, from its specification.
 const SLOTS: u16 = 16_384;
+
+/// How often somebody who waits looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Everything that we are connected to.
 pub struct Redis {
@@ -69,6 +73,23 @@ impl Redis {
         });
         let topology = runtime.spawn(Arc::clone(&shared).follow());
         Ok(Self { shared, prefix: prefix.to_owned(), topology, _runtime: driver })
+    }
+
+    /// Waits until it can be asked, [`REDIS_CONNECT_MAX`] and a little at most.
+    ///
+    /// # Errors
+    /// Why it cannot, after that time; it is tried further all the same.
+    pub async fn wait(&self) -> Result<(), StoreError> {
+        let began = tokio::time::Instant::now();
+        let patience = REDIS_CONNECT_MAX + REDIS_TOPOLOGY_INTERVAL;
+        loop {
+            let ask = redis::cmd("EXISTS").arg(format!("{{{}}}:head", self.prefix)).to_owned();
+            match self.call(&self.prefix, &ask).await {
+                Ok(_) => return Ok(()),
+                Err(error) if began.elapsed() >= patience => return Err(error),
+                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
     }
 
     /// What every key of this installation begins with.
@@ -148,6 +169,27 @@ impl Redis {
         Ok(replies)
     }
 
+    /// A transaction of several commands, all on keys with this hash tag.
+    pub(super) async fn atomic(
+        &self,
+        tag: &str,
+        commands: &Pipeline,
+    ) -> Result<Vec<Value>, StoreError> {
+        let error = match self.link(tag)?.pipeline(commands).await {
+            Ok(replies) => return Ok(replies),
+            Err(LinkError(error)) => error,
+        };
+        if !self.follow_redirection(&error).await {
+            return Err(LinkError(error).into());
+        }
+        Ok(self.link(tag)?.pipeline(commands).await?)
+    }
+
+    /// A connection of its own that hears what is published in `channel`.
+    pub(super) async fn subscribe(&self, channel: &str) -> Result<PubSub, StoreError> {
+        Ok(self.link(&self.prefix)?.subscribe(channel).await?)
+    }
+
     /// Looks whether a reply says that a slot is elsewhere, and has it looked up then.
     pub(super) fn note(&self, reply: &Value) {
         if let Value::ServerError(error) = reply
@@ -166,7 +208,7 @@ impl Redis {
         self.shared.moved.notify_one();
         let changed = async {
             while Arc::ptr_eq(&before, &self.shared.routes.load()) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
+                tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
         tokio::time::timeout(REDIS_CALL_MAX, changed).await.is_ok()
@@ -184,6 +226,7 @@ impl Shared {
     async fn follow(self: Arc<Self>) {
         loop {
             if let Some(routes) = self.look().await {
+                routes.settle().await;
                 self.routes.store(Arc::new(routes));
             }
             self.away.send_if_modified(|known| {
@@ -260,6 +303,16 @@ impl Shared {
 }
 
 impl Routes {
+    /// Gives new links the time to connect, so that nobody is told that they are away before
+    /// they have been tried.
+    async fn settle(&self) {
+        let until = tokio::time::Instant::now() + REDIS_CONNECT_MAX;
+        for link in self.links.values() {
+            let mut tried = link.tried();
+            let _ = tokio::time::timeout_at(until, tried.wait_for(|tried| *tried)).await;
+        }
+    }
+
     /// What is away; nothing without a cluster.
     fn away(&self) -> Option<String> {
         if self.ranges.is_empty() {
