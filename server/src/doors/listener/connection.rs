@@ -163,4 +163,46 @@ mod tests {
             assert_eq!(ended.is_ok(), is_cut_off, "after {said} bytes");
         }
     }
+
+    /// Nor does a handshake say that somebody will speak HTTP/2.
+    #[tokio::test]
+    async fn a_peer_that_says_nothing_after_its_handshake_is_cut_off() {
+        use rustls::pki_types::{PrivateKeyDer, ServerName};
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let own = rcgen::generate_simple_self_signed(["door.example".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+        let tls = rustls::ServerConfig::builder().with_no_client_auth();
+        let tls = Arc::new(tls.with_single_cert(vec![own.cert.der().clone()], key).unwrap());
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(own.cert.der().clone()).unwrap();
+        let trusting =
+            rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let trusting = tokio_rustls::TlsConnector::from(Arc::new(trusting));
+        let whole = FIRST_WORD_BYTES;
+        for (said, is_cut_off) in [(0, true), (whole - 1, true), (whole, false)] {
+            let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+            let caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let name = ServerName::try_from("door.example").unwrap();
+            let shaking = tokio::spawn(trusting.connect(name, caller));
+            let (stream, slot) = (stream.into_std().unwrap(), Slot::take(&Arc::default()));
+            let accepted = Accepted { stream, slot, tls: Some(Arc::clone(&tls)) };
+            let mut connection = Connection::take_over(accepted, &Arc::default()).unwrap();
+            // The server speaks first: its settings.
+            connection.write_all(b"settings").await.unwrap();
+            connection.flush().await.unwrap();
+            let mut caller = shaking.await.unwrap().unwrap();
+            let mut settings = [0; 8];
+            caller.read_exact(&mut settings).await.unwrap();
+            assert_eq!(&settings, b"settings");
+            caller.write_all(&vec![b'x'; said]).await.unwrap();
+            caller.flush().await.unwrap();
+            let soon = Box::pin(tokio::time::sleep(Duration::from_millis(20)));
+            connection.first_word = Some((whole, soon));
+            connection.read_exact(&mut vec![0; said]).await.unwrap();
+            let ended =
+                tokio::time::timeout(Duration::from_millis(200), connection.read_u8()).await;
+            assert_eq!(ended.is_ok(), is_cut_off, "after {said} bytes");
+        }
+    }
 }
