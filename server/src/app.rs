@@ -3,6 +3,7 @@
 mod clock;
 mod decisions;
 mod doors;
+mod guards;
 mod lock;
 
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use crate::refresh::{Freshness, Refresh};
 use crate::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
 use crate::telemetry::{Counters, Metric};
 use doors::Doors;
+use guards::Guards;
 use lock::DataDirLock;
 
 /// How long the first load of the catalogue may take before the start says so and gives up.
@@ -46,8 +48,10 @@ impl App {
     /// Starts everything on the embedded store; every door answers when this returns.
     ///
     /// # Errors
-    /// When the data directory or an address cannot be had, or the catalogue cannot be loaded.
+    /// When a certificate, a key or the identities will not do, the data directory or an address
+    /// cannot be had, or the catalogue cannot be loaded.
     pub async fn start(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        let guards = Guards::read(config)?;
         let dir = &config.data_dir;
         let at = || format!("data_dir = {:?}", dir.display());
         std::fs::create_dir_all(dir).with_context(at)?;
@@ -77,7 +81,7 @@ impl App {
         };
         let catalog = Catalog::new(catalog_store, Arc::clone(&index), clock);
         let admin = Arc::new(Admin::new(catalog, index, refresh.served(), Arc::clone(&in_flight)));
-        let doors = Doors::open(config, chooser, Arc::clone(&admin), in_flight).await?;
+        let doors = Doors::open(config, guards, chooser, Arc::clone(&admin), in_flight).await?;
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {
             admin,

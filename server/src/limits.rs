@@ -114,6 +114,20 @@ pub const PROFILE_JOURNAL_BYTES_MIN: u64 = 64 << 20;
 /// How often profiles that nothing asks for any more are dropped from memory.
 pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
+// ---- TLS and identities ----------------------------------------------------------------------
+
+/// Bytes of a file that a setting names: some hundred certificates, or all identities.
+pub const NAMED_FILE_BYTES_MAX: u64 = 1 << 20;
+/// How often such files are looked at for a change: a replaced certificate or a withdrawn token is
+/// no emergency of less than a few seconds, and reading some KB costs nothing.
+pub const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a TLS handshake may take: two round trips, with room for retransmissions.
+pub const TLS_HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+const _: () =
+    assert!(TLS_HANDSHAKE_MAX.as_millis() < FIRST_WORD_MAX.as_millis(), "then comes the preface");
+/// Identities of the admin door. Each call compares its token with all of them, in some 10 us.
+pub const IDENTITIES_MAX: usize = 1_000;
+
 // ---- How long we wait, and how much at once --------------------------------------------------
 
 /// The store's head is asked for this often, whatever the feed says: push is only a hint.

@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 9] = [
+pub const SETTINGS: [Setting; 19] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -35,7 +35,55 @@ pub const SETTINGS: [Setting; 9] = [
     Setting {
         key: "admin_addr",
         default: "127.0.0.1:7072",
-        help: "Where the catalogue is managed (gRPC); on loopback only",
+        help: "Where the catalogue is managed (gRPC); off loopback it needs admin_identities and TLS",
+    },
+    Setting {
+        key: "decision_tls_cert",
+        default: "",
+        help: "PEM file of the decision door's certificate, and those that lead to its authority; \
+               empty: no TLS",
+    },
+    Setting {
+        key: "decision_tls_key",
+        default: "",
+        help: "PEM file of the key of decision_tls_cert",
+    },
+    Setting {
+        key: "decision_tls_client_ca",
+        default: "",
+        help: "PEM file of the authorities that callers must have a certificate of; empty: any \
+               caller will do",
+    },
+    Setting {
+        key: "event_tls_cert",
+        default: "",
+        help: "PEM file of the event door's certificate, and those that lead to its authority; \
+               empty: no TLS",
+    },
+    Setting { key: "event_tls_key", default: "", help: "PEM file of the key of event_tls_cert" },
+    Setting {
+        key: "event_tls_client_ca",
+        default: "",
+        help: "PEM file of the authorities that callers must have a certificate of; empty: any \
+               caller will do",
+    },
+    Setting {
+        key: "admin_tls_cert",
+        default: "",
+        help: "PEM file of the admin door's certificate, and those that lead to its authority; \
+               empty: no TLS",
+    },
+    Setting { key: "admin_tls_key", default: "", help: "PEM file of the key of admin_tls_cert" },
+    Setting {
+        key: "admin_tls_client_ca",
+        default: "",
+        help: "PEM file of the authorities whose certificates say who calls; see admin_identities",
+    },
+    Setting {
+        key: "admin_identities",
+        default: "",
+        help: "TOML file of who may manage the catalogue, by token or certificate; empty: whoever \
+               is on this machine",
     },
     Setting {
         key: "data_dir",

@@ -1,9 +1,13 @@
 //! The admin door: `CatalogService`.
 
+mod access;
 mod changes;
+mod gate;
+mod identities;
 mod import;
 mod service;
 mod status;
+mod token;
 mod zone_ads;
 
 use std::sync::Arc;
@@ -13,16 +17,17 @@ use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
 use tokio::sync::{Semaphore, watch};
 use tonic::service::Routes;
 
+pub use identities::Identities;
+pub use token::Token;
+
 use super::calls::Calls;
 use super::listener::{Drain, Queue, serve, server};
+use super::reload::Reloaded;
 use crate::catalog::Catalog;
 use crate::inflight::InFlight;
 use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX};
 use crate::refresh::Served;
-
-/// Who a change is written down for, as long as the door asks nobody who they are: it listens on
-/// loopback only.
-const ACTOR: &str = "local";
+use gate::Gate;
 
 /// What the admin door answers from.
 pub struct Admin {
@@ -57,14 +62,20 @@ impl Admin {
 #[derive(Clone)]
 pub struct AdminDoor {
     admin: Arc<Admin>,
+    gate: Gate,
     calls: Calls,
     drain: Drain,
 }
 
 impl AdminDoor {
-    /// A door that answers from `admin`.
-    pub fn new(admin: Arc<Admin>, calls: Calls, drain: Drain) -> Self {
-        Self { admin, calls, drain }
+    /// A door that answers those `identities` from `admin`; where there are none, everybody.
+    pub fn new(
+        admin: Arc<Admin>,
+        identities: Option<Arc<Reloaded<Identities>>>,
+        calls: Calls,
+        drain: Drain,
+    ) -> Self {
+        Self { admin, gate: Gate(identities), calls, drain }
     }
 
     /// Serves `connections` until the drain is over; `routes` has what every door has.
@@ -76,10 +87,11 @@ impl AdminDoor {
         routes: Routes,
         connections: Queue,
     ) -> Result<(), tonic::transport::Error> {
-        let (drain, calls) = (self.drain.clone(), self.calls.clone());
+        let (drain, calls, gate) = (self.drain.clone(), self.calls.clone(), self.gate.clone());
         let service =
             CatalogServiceServer::new(self).max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
         let routes = routes.add_service(service);
-        serve(server().layer(calls), routes, connections, Arc::default(), drain).await
+        let layers = server().layer(calls).layer(gate);
+        serve(layers, routes, connections, Arc::default(), drain).await
     }
 }

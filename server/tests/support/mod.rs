@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod authority;
+
 use slotwise_proto::json;
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
 use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;

@@ -7,7 +7,7 @@ use slotwise_core::index::Key;
 use slotwise_core::model::{CampaignId, Status};
 use slotwise_proto::v1::{SetCampaignStatusRequest, SetCampaignStatusResponse};
 
-use super::{ACTOR, Admin};
+use super::Admin;
 use crate::catalog::{STATUS_WANTED, status_from};
 use crate::doors::refusal::Refusal;
 use crate::limits::{ANSWER_PATIENCE, STATUS_WAIT_DEFAULT, STATUS_WAIT_MAX};
@@ -22,6 +22,7 @@ const NODES_LIVE: u32 = 1;
 pub(super) async fn set(
     admin: &Admin,
     request: &SetCampaignStatusRequest,
+    actor: &str,
 ) -> Result<SetCampaignStatusResponse, Refusal> {
     let began = Instant::now();
     let wait = wait(request)?;
@@ -34,7 +35,7 @@ pub(super) async fn set(
     }
     // Where this fails after a kill, the campaign stays killed on this node: nobody who asked for
     // a pause wants it back because a disk is full.
-    let change = admin.catalog.set_status(&key, status, ACTOR).await?;
+    let change = admin.catalog.set_status(&key, status, actor).await?;
     let left = wait.saturating_sub(began.elapsed());
     let is_served = wait_for_version(&mut admin.served.clone(), change.version, left).await;
     let is_applied = is_served || admin.index.is_killed(&campaign);
