@@ -3,7 +3,9 @@
 
 mod files;
 mod layers;
+mod redis;
 mod settings;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,10 +15,14 @@ use tracing_subscriber::EnvFilter;
 
 pub use files::{FileError, NamedFile, TlsFiles};
 pub use layers::{ConfigError, Effective, Origin, Value};
+pub use redis::{Place, RedisAddress};
 pub use settings::{SETTINGS, Setting};
+pub use store::StoreChoice;
 
+use crate::limits::ID_BYTES_MAX;
 use crate::telemetry::LogFormat;
 use files::tls;
+use store::store;
 
 /// The checked configuration.
 #[derive(Debug)]
@@ -35,7 +41,11 @@ pub struct Config {
     pub admin_tls: Option<TlsFiles>,
     /// Who may call the admin door; nothing: whoever is on this machine.
     pub admin_identities: Option<NamedFile>,
-    /// Where the embedded store keeps its files.
+    /// Where the catalogue and the profiles are kept.
+    pub store: StoreChoice,
+    /// What this node is called; nothing: it makes up a name and keeps it.
+    pub node_id: Option<String>,
+    /// Where the embedded store keeps its files, and any other store's node its copy.
     pub data_dir: PathBuf,
     /// Threads that answer decisions.
     pub decision_threads: usize,
@@ -76,6 +86,8 @@ impl Config {
             event_tls: tls(effective, ["event_tls_cert", "event_tls_key", "event_tls_client_ca"])?,
             admin_tls: tls(effective, ["admin_tls_cert", "admin_tls_key", "admin_tls_client_ca"])?,
             admin_identities: NamedFile::new(effective, "admin_identities")?,
+            store: store(effective)?,
+            node_id: effective.parse("node_id", node_id)?,
             data_dir: effective.parse("data_dir", |text| match text {
                 "" => Err("is empty; a directory such as ./slotwise-data would do"),
                 path => Ok(PathBuf::from(path)),
@@ -115,6 +127,13 @@ impl Config {
         }
         Ok(())
     }
+}
+
+fn node_id(text: &str) -> Result<Option<String>, &'static str> {
+    if text.len() > ID_BYTES_MAX || text.chars().any(char::is_control) {
+        return Err("is no name of up to 128 bytes without control characters");
+    }
+    Ok(Some(text.to_owned()).filter(|name| !name.is_empty()))
 }
 
 fn threads(text: &str) -> Result<usize, &'static str> {

@@ -142,6 +142,9 @@ pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// A node is live when it was heard of within this: two heartbeats may be lost.
 pub const NODE_LIVE: Duration = Duration::from_secs(3);
 const _: () = assert!(NODE_LIVE.as_millis() >= 3 * HEARTBEAT_INTERVAL.as_millis());
+/// Clocks that are further apart than this are said to be: windows and flights begin and end by
+/// them.
+pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 /// A profile read may take this long where the caller sets no deadline.
 pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
 /// Open connections on one door, where the process may open so many files; see
@@ -221,3 +224,13 @@ pub const REFILL_OFFER_LIFE_US: u64 = 1_500_000;
 pub const REFILL_VERSIONS_JUMP: u64 = 1_000;
 /// And so far above the last serials, for the objects of these changes.
 pub const REFILL_SERIALS_JUMP: u32 = 1_000_000;
+
+// ---- The snapshot on disk --------------------------------------------------------------------
+
+/// Bytes of changes behind the whole catalogue, beyond its own size, that make it be written anew.
+pub const SNAPSHOT_CHANGES_BYTES_MIN: u64 = 16 << 20;
+/// Bytes of a frame: a megabyte of objects, or one that is as large as a door lets in; a larger
+/// number is damage.
+pub const SNAPSHOT_FRAME_BYTES_MAX: usize = 8 << 20;
+/// A snapshot that could not be written is tried again after this, as all of it has to be read.
+pub const SNAPSHOT_RETRY: Duration = Duration::from_secs(10);

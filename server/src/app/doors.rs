@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::transport::Error;
 
@@ -99,6 +100,22 @@ impl Doors {
             servers,
             traffic,
             calls,
+        })
+    }
+
+    /// Says in every door's health whether something is wrong with this node.
+    pub(super) fn follow_health(&self, mut degraded: watch::Receiver<String>) -> JoinHandle<()> {
+        let health = self.health.clone();
+        tokio::spawn(async move {
+            loop {
+                let is_well = degraded.borrow_and_update().is_empty();
+                for door in &health {
+                    door.set_whole(is_well).await;
+                }
+                if degraded.changed().await.is_err() {
+                    return;
+                }
+            }
         })
     }
 

@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 19] = [
+pub const SETTINGS: [Setting; 24] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -86,9 +86,36 @@ pub const SETTINGS: [Setting; 19] = [
                is on this machine",
     },
     Setting {
+        key: "store",
+        default: "embedded",
+        help: "Where the catalogue and the profiles are kept: embedded, for one node; or \
+               redis://host[:port], rediss:// with TLS, redis://a,b,c for a cluster, \
+               unix:///path",
+    },
+    Setting {
+        key: "redis_password_file",
+        default: "",
+        help: "File of Redis's password, read at each connect; empty: the one in the URL",
+    },
+    Setting {
+        key: "redis_ca",
+        default: "",
+        help: "PEM file of the authorities of rediss:// servers; empty: the system's",
+    },
+    Setting {
+        key: "redis_prefix",
+        default: "slotwise",
+        help: "What keys begin with, so that several installations may share a Redis",
+    },
+    Setting {
+        key: "node_id",
+        default: "",
+        help: "What this node is called; empty: a name that is made up once and kept in data_dir",
+    },
+    Setting {
         key: "data_dir",
         default: "./slotwise-data",
-        help: "Where the embedded store keeps its files",
+        help: "Where the embedded store keeps its files; with Redis, this node's snapshot",
     },
     Setting {
         key: "decision_threads",

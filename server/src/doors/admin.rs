@@ -5,6 +5,7 @@ mod changes;
 mod gate;
 mod identities;
 mod import;
+mod nodes;
 mod service;
 mod status;
 mod token;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use slotwise_core::index::Index;
 use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tonic::service::Routes;
 
 pub use identities::Identities;
@@ -24,9 +25,11 @@ use super::calls::Calls;
 use super::listener::{Drain, Queue, serve, server};
 use super::reload::Reloaded;
 use crate::catalog::Catalog;
+use crate::fleet::Fleet;
 use crate::inflight::InFlight;
+use crate::kills::Kills;
 use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX};
-use crate::refresh::Served;
+use crate::refresh::{Node, Served};
 use gate::Gate;
 
 /// What the admin door answers from.
@@ -39,6 +42,12 @@ pub struct Admin {
     pub served: watch::Receiver<Served>,
     /// Which answers are on their way.
     pub in_flight: Arc<InFlight>,
+    /// What is stopped on this node and not stored yet.
+    pub kills: Arc<Kills>,
+    /// The other nodes.
+    pub fleet: Arc<Fleet>,
+    /// Held by whoever activates a campaign, or stores a kill that was only this node's.
+    pub switching: Mutex<()>,
     /// Imports are gathered in memory: one at a time.
     importing: Semaphore,
     /// Exports hold a reader of the store each: a few at a time.
@@ -49,12 +58,14 @@ impl Admin {
     /// What the door needs, with nothing going on.
     pub fn new(
         catalog: Catalog,
-        index: Arc<Index>,
+        node: Node,
         served: watch::Receiver<Served>,
-        in_flight: Arc<InFlight>,
+        fleet: Arc<Fleet>,
     ) -> Self {
+        let Node { index, in_flight, kills, .. } = node;
         let (importing, exporting) = (Semaphore::new(1), Arc::new(Semaphore::new(EXPORTS_MAX)));
-        Self { catalog, index, served, in_flight, importing, exporting }
+        let switching = Mutex::new(());
+        Self { catalog, index, served, in_flight, kills, fleet, switching, importing, exporting }
     }
 }
 

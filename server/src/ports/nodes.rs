@@ -30,6 +30,8 @@ pub struct NodeSeen {
     pub seen_at_us: i64,
     /// How long ago, by the same clock.
     pub age: Duration,
+    /// Whether that was a goodbye.
+    pub has_left: bool,
 }
 
 /// Keeps what nodes say of themselves.
@@ -42,8 +44,8 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Unavailable`]; so for every call below.
     async fn report(&self, report: &NodeReport) -> Result<i64, StoreError>;
 
-    /// Every node that was heard of within [`crate::limits::NODE_REMEMBERED`] and has not said
-    /// goodbye, in order of their names.
+    /// Every node that was heard of within [`crate::limits::NODE_REMEMBERED`]; those that said
+    /// goodbye are among them for a while.
     async fn nodes(&self) -> Result<Vec<NodeSeen>, StoreError>;
 
     /// The node stops: it serves nothing any more.

@@ -6,7 +6,9 @@ mod commit;
 mod database;
 mod exposures;
 mod keys;
+mod nodes;
 mod profiles;
 
 pub use catalog::EmbeddedCatalog;
+pub use nodes::EmbeddedNodes;
 pub use profiles::EmbeddedProfiles;

@@ -10,12 +10,13 @@ mod commit;
 mod hints;
 mod keys;
 mod link;
+mod nodes;
 mod reading;
 mod refill;
 mod scripts;
 mod server;
 mod stage;
 
-pub use address::RedisAddress;
 pub use catalog::RedisCatalog;
+pub use nodes::RedisNodes;
 pub use server::Redis;

@@ -9,7 +9,7 @@ use slotwise_proto::v1::*;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::gate::actor;
-use super::{AdminDoor, changes, import, status, zone_ads};
+use super::{AdminDoor, changes, import, nodes, status, zone_ads};
 use crate::catalog::{CatalogError, Checker, ListRequest, Object, Page};
 use crate::doors::refusal::Refusal;
 
@@ -229,6 +229,6 @@ impl CatalogService for AdminDoor {
     }
 
     async fn list_nodes(&self, _request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {
-        Err(Status::unimplemented("ListNodes is not supported by this version"))
+        Ok(Response::new(nodes::list(&self.admin).await))
     }
 }

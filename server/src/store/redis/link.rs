@@ -20,8 +20,8 @@ use redis::{
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::address::{Place, RedisAddress};
 use super::scripts::Script;
+use crate::config::{Place, RedisAddress};
 use crate::limits::{
     REDIS_BACKOFF_MAX, REDIS_BACKOFF_MIN, REDIS_CALL_MAX, REDIS_CONNECT_MAX,
     REDIS_CONNECTION_AGE_MAX, REDIS_QUEUE_MAX, REDIS_WATCH_INTERVAL,

@@ -58,6 +58,10 @@ scripts! {
     delta = "scripts/delta.lua";
     /// Who fills an empty store.
     offer = "scripts/offer.lua";
+    /// A node says how it is.
+    report = "scripts/report.lua";
+    /// What the nodes have said.
+    nodes = "scripts/nodes.lua";
     /// A part of what it is filled with.
     restore = "scripts/restore.lua";
 }

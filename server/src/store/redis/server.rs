@@ -11,9 +11,9 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::address::{Place, RedisAddress};
 use super::link::{Link, LinkError, words};
 use super::scripts::{self, Script};
+use crate::config::{Place, RedisAddress};
 use crate::limits::{REDIS_CALL_MAX, REDIS_CONNECT_MAX, REDIS_TOPOLOGY_INTERVAL};
 use crate::ports::StoreError;
 
