@@ -17,12 +17,13 @@ pub use clock::SystemClock;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::doors::{Admin, Chooser};
+use crate::doors::{Admin, Chooser, Users};
 use crate::inflight::InFlight;
 use crate::ports::{CatalogStore, Clock, ProfileStore};
 use crate::refresh::{Freshness, Refresh};
 use crate::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
 use crate::telemetry::{Counters, Metric};
+use crate::visitors::VisitorHash;
 use doors::Doors;
 use lock::DataDirLock;
 
@@ -66,17 +67,19 @@ impl App {
         first_load(&refresh).await?;
 
         let counters = Arc::<Counters>::default();
-        let secret = catalog_store.secret("visitor-hash").await?;
+        let visitors = VisitorHash::new(&catalog_store.secret("visitor-hash").await?);
         let chooser = Chooser {
             index: Arc::clone(&index),
             profiles: Arc::clone(&profiles),
             clock: Arc::clone(&clock),
-            visitor_key: *secret.first_chunk().ok_or_else(|| anyhow!("a secret is too short"))?,
+            visitors,
             freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
-        let catalog = Catalog::new(catalog_store, Arc::clone(&index), clock);
-        let admin = Arc::new(Admin::new(catalog, index, refresh.served(), Arc::clone(&in_flight)));
+        let catalog = Catalog::new(catalog_store, Arc::clone(&index), Arc::clone(&clock));
+        let users = Users { profiles: Arc::clone(&profiles), hash: visitors, clock };
+        let served = refresh.served();
+        let admin = Arc::new(Admin::new(catalog, index, served, Arc::clone(&in_flight), users));
         let doors = Doors::open(config, chooser, Arc::clone(&admin), in_flight).await?;
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {

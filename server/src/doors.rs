@@ -9,7 +9,7 @@ mod held;
 mod listener;
 mod refusal;
 
-pub use admin::{Admin, AdminDoor};
+pub use admin::{Admin, AdminDoor, Users};
 pub use calls::Calls;
 pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};

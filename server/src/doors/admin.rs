@@ -1,15 +1,17 @@
-//! The admin door: `CatalogService`.
+//! The admin door: `CatalogService` and `UserService`.
 
 mod changes;
 mod import;
 mod service;
 mod status;
+mod users;
 mod zone_ads;
 
 use std::sync::Arc;
 
 use slotwise_core::index::Index;
 use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
+use slotwise_proto::v1::user_service_server::UserServiceServer;
 use tokio::sync::{Semaphore, watch};
 use tonic::service::Routes;
 
@@ -19,6 +21,7 @@ use crate::catalog::Catalog;
 use crate::inflight::InFlight;
 use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX};
 use crate::refresh::Served;
+pub use users::Users;
 
 /// Who a change is written down for, as long as the door asks nobody who they are: it listens on
 /// loopback only.
@@ -34,6 +37,8 @@ pub struct Admin {
     pub served: watch::Receiver<Served>,
     /// Which answers are on their way.
     pub in_flight: Arc<InFlight>,
+    /// What is known of visitors.
+    pub users: Users,
     /// Imports are gathered in memory: one at a time.
     importing: Semaphore,
     /// Exports hold a reader of the store each: a few at a time.
@@ -47,9 +52,10 @@ impl Admin {
         index: Arc<Index>,
         served: watch::Receiver<Served>,
         in_flight: Arc<InFlight>,
+        users: Users,
     ) -> Self {
         let (importing, exporting) = (Semaphore::new(1), Arc::new(Semaphore::new(EXPORTS_MAX)));
-        Self { catalog, index, served, in_flight, importing, exporting }
+        Self { catalog, index, served, in_flight, users, importing, exporting }
     }
 }
 
@@ -77,9 +83,11 @@ impl AdminDoor {
         connections: Queue,
     ) -> Result<(), tonic::transport::Error> {
         let (drain, calls) = (self.drain.clone(), self.calls.clone());
-        let service =
-            CatalogServiceServer::new(self).max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
-        let routes = routes.add_service(service);
+        let users = UserServiceServer::new(self.clone());
+        let catalog = CatalogServiceServer::new(self);
+        let routes = routes
+            .add_service(catalog.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX))
+            .add_service(users.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX));
         serve(server().layer(calls), routes, connections, Arc::default(), drain).await
     }
 }

@@ -301,7 +301,7 @@ pub(crate) async fn parallel_forgets_and_admits_leave_the_others_whole(harness: 
     let shows: JoinSet<_> = (0..VISITORS).map(shows).collect();
     let forgets = |n: u64| {
         let store = Arc::clone(&store);
-        async move { forget(&store, u128::from(n * 2), (n % 2 == 0).then_some(1)).await }
+        async move { forget(&store, u128::from(n * 2), n.is_multiple_of(2).then_some(1)).await }
     };
     let forgets: JoinSet<_> = (0..VISITORS / 2).map(forgets).collect();
     forgets.join_all().await;
