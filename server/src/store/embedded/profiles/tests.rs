@@ -235,6 +235,7 @@ fn a_damaged_batch_goes_with_the_visitor_whom_it_names() {
     disk.write_by_hand(sql, &[2, 9, 9], visitor(1, 1));
     disk.forget(visitor(1, 0).visitor, None).unwrap();
     assert!(!disk.names(visitor(1, 0)), "nobody can read it, but it is there");
+    disk.forget(visitor(1, 1).visitor, Some(2)).unwrap();
     assert!(disk.names(visitor(1, 1)), "the other stays for whoever looks into it");
 }
 
@@ -333,8 +334,14 @@ fn a_disk_that_fails_changes_no_segment_and_forgets_nobody_half() {
     assert_eq!(segments(&disk), 1, "what was refused has not happened");
     assert!(matches!(disk.forget(visitor(1, 0).visitor, None), Err(StoreError::Unavailable(_))));
     assert_eq!(*disk.state.forgets.borrow(), 0, "nobody may believe that it is done");
+    disk.show(visitor(1, 1), 1);
+    disk.show(visitor(1, 2), 1);
+    assert!(disk.forget(visitor(1, 1).visitor, None).is_err());
 
     std::fs::rename(&aside, &path).unwrap();
+    disk.write();
+    assert!(!disk.names(visitor(1, 1)), "what was forgotten waits for no disk");
+    assert!(disk.names(visitor(1, 2)));
     assert!(disk.forget(visitor(1, 0).visitor, None).unwrap().held_something);
     assert!(!files_hold(disk.dir.path(), &key_bytes(visitor(1, 0))[KEY_BYTES - 16..]));
     disk.add_segment(visitor(1, 0), "b/2").unwrap();
