@@ -21,13 +21,14 @@ pub use clock::SystemClock;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::doors::{Admin, Chooser};
+use crate::doors::{Admin, Chooser, Users};
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
 use crate::ports::{Clock, ProfileStore};
 use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
 use crate::telemetry::{Counters, Metric};
+use crate::visitors::VisitorHash;
 use doors::Doors;
 use guards::Guards;
 use lock::DataDirLock;
@@ -96,17 +97,20 @@ impl App {
         }
 
         let counters = Arc::<Counters>::default();
+        let visitors = VisitorHash::new(&stores.visitor_secret);
         let chooser = Chooser {
             index: Arc::clone(&node.index),
             profiles: Arc::clone(&stores.profiles),
             clock: Arc::clone(&clock),
-            visitor_key: stores.visitor_key,
+            visitors,
             freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
-        let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), clock);
+        let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), Arc::clone(&clock));
+        let users = Users { profiles: Arc::clone(&stores.profiles), hash: visitors, clock };
         let in_flight = Arc::clone(&node.in_flight);
-        let admin = Arc::new(Admin::new(catalog, node, refresh.served(), Arc::clone(&fleet)));
+        let served = refresh.served();
+        let admin = Arc::new(Admin::new(catalog, node, served, Arc::clone(&fleet), users));
         let doors = Doors::open(config, guards, chooser, Arc::clone(&admin), in_flight).await?;
         let tasks = vec![
             fleet.beat(),

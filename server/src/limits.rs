@@ -25,6 +25,15 @@ pub const DECISION_MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub const BLOCKED_MAX: usize = 1_000;
 /// Sizes in one request or zone: there are some thirty in common use.
 pub const SIZES_MAX: usize = 64;
+/// Bytes of a segment's name, its family included: as for an id.
+pub const SEGMENT_NAME_BYTES_MAX: usize = ID_BYTES_MAX;
+/// Segments that one call adds, and that it removes: as many as a visitor can have.
+pub const SEGMENTS_CHANGED_MAX: usize = slotwise_core::model::SEGMENTS_IN_PROFILE_MAX;
+/// How long a segment lives where the caller does not say.
+pub const SEGMENT_LIFE_DEFAULT: Duration = Duration::from_secs(30 * 86_400);
+/// The longest life of a segment: nothing of a visitor is kept longer than the showings are.
+pub const SEGMENT_LIFE_MAX: Duration = HISTORY;
+const _: () = assert!(SEGMENT_LIFE_DEFAULT.as_micros() <= SEGMENT_LIFE_MAX.as_micros());
 /// Longest deadline that a caller may ask for: past a minute nobody waits for an ad.
 pub const TIMEOUT_MS_MAX: u32 = 60_000;
 
@@ -111,6 +120,12 @@ pub const PROFILE_FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 pub const PROFILE_PENDING_MAX: usize = 350_000;
 /// Bytes of exposures on disk, beyond twice the profiles themselves, that start a compaction.
 pub const PROFILE_JOURNAL_BYTES_MIN: u64 = 64 << 20;
+/// Visitors of whom it is remembered until when they were forgotten, for as long as something
+/// that was shown before could count: with 48 bytes each some 5 MB. Above it the oldest goes.
+pub const FORGETS_REMEMBERED_MAX: usize = 100_000;
+/// Bytes of profiles on disk that a forget looks through before what was shown meanwhile is
+/// written down: at a GB a second a third of the interval in which that is promised.
+pub const FORGET_STEP_BYTES: usize = 64 << 20;
 /// How often profiles that nothing asks for any more are dropped from memory.
 pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -147,6 +162,12 @@ const _: () = assert!(NODE_LIVE.as_millis() >= 3 * HEARTBEAT_INTERVAL.as_millis(
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 /// A profile read may take this long where the caller sets no deadline.
 pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
+/// A profile read on the admin door: whoever asks what is known of a visitor waits for the answer.
+pub const PROFILE_SHOWN_WAIT: Duration = Duration::from_secs(2);
+/// ForgetUser waits this long for every node to follow: above what a node needs to be missed and
+/// to count as gone.
+pub const FORGET_WAIT_MAX: Duration = Duration::from_secs(10);
+const _: () = assert!(FORGET_WAIT_MAX.as_millis() > NODE_LIVE.as_millis());
 /// Open connections on one door, where the process may open so many files; see
 /// [`crate::doors::connections_max`].
 pub const CONNECTIONS_MAX: usize = 10_000;

@@ -29,6 +29,8 @@ mod feed;
 mod listing;
 #[path = "conformance/profiles.rs"]
 mod profiles;
+#[path = "conformance/profiles_users.rs"]
+mod profiles_users;
 #[path = "conformance/together.rs"]
 mod together;
 
@@ -101,6 +103,22 @@ macro_rules! suite {
                 a_list_makes_room_for_new_exposures_and_stays_at_its_bound
                 a_long_history_is_kept_whole
                 exposures_older_than_the_history_are_gone_after_reopening
+            }
+            profiles_users {
+                segments_are_added_renewed_and_removed
+                segments_lapse_at_their_time
+                segments_survive_reopening
+                a_visitor_has_at_most_256_segments
+                segments_of_two_accounts_are_apart
+                parallel_changes_of_segments_lose_none
+                a_visitor_is_forgotten_in_one_account
+                a_visitor_is_forgotten_in_every_account
+                a_forget_says_whether_anything_was_held
+                forgets_are_counted
+                what_is_shown_after_a_forget_makes_a_new_profile
+                what_was_shown_before_a_forget_does_not_come_back
+                parallel_forgets_and_admits_leave_the_others_whole
+                every_advertisers_list_goes
             }
         );
     };

@@ -22,7 +22,7 @@ use crate::limits::DRAIN_QUIET;
 
 /// The services of each door.
 const DECISION_SERVICES: &[&str] = &["slotwise.v1.AdDecisionService"];
-const ADMIN_SERVICES: &[&str] = &["slotwise.v1.CatalogService"];
+const ADMIN_SERVICES: &[&str] = &["slotwise.v1.CatalogService", "slotwise.v1.UserService"];
 
 /// How often a stop looks whether it is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);

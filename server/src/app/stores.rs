@@ -27,8 +27,8 @@ pub(super) struct Stores {
     pub(super) nodes: Arc<dyn NodeStore>,
     /// This node's copy of a catalogue that is kept elsewhere.
     pub(super) disk: Option<(Snapshot, Option<Stored>)>,
-    /// The key of the visitors' hashes.
-    pub(super) visitor_key: [u8; 16],
+    /// What visitors' ids are hashed with.
+    pub(super) visitor_secret: [u8; 32],
     /// Whether other nodes may be there.
     pub(super) is_shared: bool,
 }
@@ -45,10 +45,10 @@ impl Stores {
     async fn embedded(dir: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let at = || format!("data_dir = {:?}", dir.display());
         let catalog: Arc<dyn CatalogStore> = Arc::new(EmbeddedCatalog::open(dir).with_context(at)?);
-        let visitor_key = key_of(catalog.secret(VISITOR_SECRET).await.with_context(at)?)?;
+        let visitor_secret = catalog.secret(VISITOR_SECRET).await.with_context(at)?;
         let profiles = open_profiles(dir.to_owned(), Arc::clone(&clock)).await.with_context(at)?;
         let nodes = Arc::new(EmbeddedNodes::new(clock));
-        Ok(Self { catalog, profiles, nodes, disk: None, visitor_key, is_shared: false })
+        Ok(Self { catalog, profiles, nodes, disk: None, visitor_secret, is_shared: false })
     }
 
     async fn redis(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
@@ -74,7 +74,7 @@ impl Stores {
             profiles,
             nodes,
             disk: Some((snapshot, stored)),
-            visitor_key: key_of(secret)?,
+            visitor_secret: secret,
             is_shared: true,
         })
     }
@@ -100,10 +100,6 @@ async fn shared_secret(
         }
         tokio::time::sleep(ASK_AGAIN).await;
     }
-}
-
-fn key_of(secret: [u8; 32]) -> anyhow::Result<[u8; 16]> {
-    Ok(*secret.first_chunk().ok_or_else(|| anyhow!("a secret is too short"))?)
 }
 
 async fn open_profiles(

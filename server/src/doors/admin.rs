@@ -1,4 +1,4 @@
-//! The admin door: `CatalogService`.
+//! The admin door: `CatalogService` and `UserService`.
 
 mod access;
 mod changes;
@@ -9,12 +9,14 @@ mod nodes;
 mod service;
 mod status;
 mod token;
+mod users;
 mod zone_ads;
 
 use std::sync::Arc;
 
 use slotwise_core::index::Index;
 use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
+use slotwise_proto::v1::user_service_server::UserServiceServer;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tonic::service::Routes;
 
@@ -31,6 +33,7 @@ use crate::kills::Kills;
 use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX};
 use crate::refresh::{Node, Served};
 use gate::Gate;
+pub use users::Users;
 
 /// What the admin door answers from.
 pub struct Admin {
@@ -48,6 +51,8 @@ pub struct Admin {
     pub fleet: Arc<Fleet>,
     /// Held by whoever activates a campaign, or stores a kill that was only this node's.
     pub switching: Mutex<()>,
+    /// What is known of visitors.
+    pub users: Users,
     /// Imports are gathered in memory: one at a time.
     importing: Semaphore,
     /// Exports hold a reader of the store each: a few at a time.
@@ -61,11 +66,23 @@ impl Admin {
         node: Node,
         served: watch::Receiver<Served>,
         fleet: Arc<Fleet>,
+        users: Users,
     ) -> Self {
         let Node { index, in_flight, kills, .. } = node;
         let (importing, exporting) = (Semaphore::new(1), Arc::new(Semaphore::new(EXPORTS_MAX)));
         let switching = Mutex::new(());
-        Self { catalog, index, served, in_flight, kills, fleet, switching, importing, exporting }
+        Self {
+            catalog,
+            index,
+            served,
+            in_flight,
+            kills,
+            fleet,
+            switching,
+            users,
+            importing,
+            exporting,
+        }
     }
 }
 
@@ -99,9 +116,11 @@ impl AdminDoor {
         connections: Queue,
     ) -> Result<(), tonic::transport::Error> {
         let (drain, calls, gate) = (self.drain.clone(), self.calls.clone(), self.gate.clone());
-        let service =
-            CatalogServiceServer::new(self).max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
-        let routes = routes.add_service(service);
+        let users = UserServiceServer::new(self.clone());
+        let catalog = CatalogServiceServer::new(self);
+        let routes = routes
+            .add_service(catalog.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX))
+            .add_service(users.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX));
         let layers = server().layer(calls).layer(gate);
         serve(layers, routes, connections, Arc::default(), drain).await
     }

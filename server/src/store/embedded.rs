@@ -4,7 +4,6 @@ mod audit;
 mod catalog;
 mod commit;
 mod database;
-mod exposures;
 mod keys;
 mod nodes;
 mod profiles;

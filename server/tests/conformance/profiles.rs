@@ -14,14 +14,14 @@ use tokio::task::JoinSet;
 
 use crate::Harness;
 
-type Store = Arc<dyn ProfileStore>;
+pub(crate) type Store = Arc<dyn ProfileStore>;
 
 /// Long enough that no test fails because the machine is busy.
-const WAIT: Duration = Duration::from_secs(10);
-const SECOND_US: i64 = 1_000_000;
-const DAY_US: i64 = 86_400 * SECOND_US;
+pub(crate) const WAIT: Duration = Duration::from_secs(10);
+pub(crate) const SECOND_US: i64 = 1_000_000;
+pub(crate) const DAY_US: i64 = 86_400 * SECOND_US;
 /// 2026-11-30T00:00:00Z.
-const START_US: i64 = 1_795_996_800 * SECOND_US;
+pub(crate) const START_US: i64 = 1_795_996_800 * SECOND_US;
 
 /// A clock that stands where it was set.
 struct Manual(AtomicI64);
@@ -33,21 +33,21 @@ impl Clock for Manual {
 }
 
 /// Opens the profiles with the clock at `now_us`.
-async fn open(harness: &impl Harness, now_us: i64) -> Store {
+pub(crate) async fn open(harness: &impl Harness, now_us: i64) -> Store {
     harness.profiles(Arc::new(Manual(AtomicI64::new(now_us)))).await
 }
 
 /// A clean stop.
-fn close(store: Store) {
+pub(crate) fn close(store: Store) {
     assert_eq!(Arc::strong_count(&store), 1, "somebody still holds the store");
     drop(store);
 }
 
-fn visitor(account: u32, visitor: u128) -> VisitorKey {
+pub(crate) fn visitor(account: u32, visitor: u128) -> VisitorKey {
     VisitorKey { account: AccountSerial(account), visitor }
 }
 
-fn exposure(at_us: i64, decision: u64) -> Exposure {
+pub(crate) fn exposure(at_us: i64, decision: u64) -> Exposure {
     Exposure {
         at_us,
         life_us: DAY_US,
@@ -58,12 +58,12 @@ fn exposure(at_us: i64, decision: u64) -> Exposure {
     }
 }
 
-fn x() -> AdvertiserId {
+pub(crate) fn x() -> AdvertiserId {
     "x".into()
 }
 
 /// Records these exposures of advertiser x; what finds no room is left out.
-async fn record(store: &Store, visitor: VisitorKey, exposures: &[Exposure]) {
+pub(crate) async fn record(store: &Store, visitor: VisitorKey, exposures: &[Exposure]) {
     let now_us = exposures.last().unwrap().at_us;
     let mut admit = |profile: &mut Profile| {
         for exposure in exposures {
@@ -74,7 +74,7 @@ async fn record(store: &Store, visitor: VisitorKey, exposures: &[Exposure]) {
 }
 
 /// Records one more while fewer than `cap` are there; says whether it did.
-async fn show(store: &Store, visitor: VisitorKey, cap: usize, decision: u64) -> bool {
+pub(crate) async fn show(store: &Store, visitor: VisitorKey, cap: usize, decision: u64) -> bool {
     let (mut calls, mut shown) = (0, false);
     let mut admit = |profile: &mut Profile| {
         calls += 1;
@@ -88,13 +88,13 @@ async fn show(store: &Store, visitor: VisitorKey, cap: usize, decision: u64) -> 
     shown
 }
 
-async fn read(store: &Store, visitor: VisitorKey) -> Profile {
+pub(crate) async fn read(store: &Store, visitor: VisitorKey) -> Profile {
     let known = store.read(visitor, START_US, WAIT).await.unwrap();
     assert!(known.is_certain, "nothing is away here");
     known.profile
 }
 
-async fn list(store: &Store, visitor: VisitorKey) -> Vec<Exposure> {
+pub(crate) async fn list(store: &Store, visitor: VisitorKey) -> Vec<Exposure> {
     read(store, visitor).await.list(&x()).to_vec()
 }
 

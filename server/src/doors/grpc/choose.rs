@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::{Rng as _, SeedableRng};
-use siphasher::sip128::SipHasher24;
 use slotwise_core::decide::{Decision, Rng, Strict, StrictAsk};
 use slotwise_core::index::Index;
 use slotwise_core::model::Profile;
@@ -18,6 +17,7 @@ use crate::limits::PROFILE_READ_MAX;
 use crate::ports::{Admission, Clock, ProfileStore, VisitorKey};
 use crate::refresh::Freshness;
 use crate::telemetry::{Counters, Metric, Outcome};
+use crate::visitors::VisitorHash;
 
 thread_local! {
     static SEEDS: RefCell<Option<Rng>> = const { RefCell::new(None) };
@@ -31,8 +31,8 @@ pub struct Chooser {
     pub profiles: Arc<dyn ProfileStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// The key of the visitors' hashes.
-    pub visitor_key: [u8; 16],
+    /// What stands for a visitor's id.
+    pub visitors: VisitorHash,
     /// How fresh the index is, and has to be.
     pub freshness: Freshness,
     /// What is counted.
@@ -82,8 +82,7 @@ impl Chooser {
         let mut decision = Decision::new(block, query, &mut rng);
         let asks_profile = decision.look(&campaigns);
         let mut response = if asks_profile && is_known {
-            let visitor =
-                VisitorKey { account, visitor: self.visitor_hash(request.user_id.as_bytes()) };
+            let visitor = VisitorKey { account, visitor: self.visitors.of(&request.user_id) };
             let wait = profile_wait(request.timeout_ms);
             self.admit_known(&mut decision, visitor, &visit, wait).await
         } else {
@@ -128,11 +127,6 @@ impl Chooser {
             let winners = decision.admit_uncapped(&campaigns);
             answer::filled(&winners, &campaigns, visit)
         })
-    }
-
-    /// A visitor's id is never stored, only this.
-    fn visitor_hash(&self, user_id: &[u8]) -> u128 {
-        SipHasher24::new_with_key(&self.visitor_key).hash(user_id).as_u128()
     }
 }
 
