@@ -76,9 +76,14 @@ impl Address {
         &self.host
     }
 
-    /// As tonic takes it.
-    pub(crate) fn uri(&self) -> String {
+    /// What requests there name as their target.
+    pub(crate) fn origin(&self) -> String {
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority)
+    }
+
+    /// Where TCP leads.
+    pub(crate) fn dialled(&self) -> String {
+        format!("http://{}", self.authority)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustls::pki_types::ServerName;
+use tokio_rustls::TlsConnector;
 use tonic::transport::Endpoint;
 
 use crate::Error;
@@ -103,32 +105,25 @@ impl Options {
     }
 
     /// Each address as often as there are connections to it.
-    pub(crate) fn endpoints(&self) -> Result<Vec<(Address, Endpoint)>, Error> {
+    pub(crate) fn targets(&self) -> Result<Vec<Target>, Error> {
         self.check()?;
-        let mut endpoints = Vec::with_capacity(self.addresses.len() * self.connections);
+        let tls = match self.addresses.iter().any(Address::is_tls) {
+            true => Some(self.tls.connector()?),
+            false => None,
+        };
+        let mut targets = Vec::with_capacity(self.addresses.len() * self.connections);
         // Round after round, so that neighbours in the list are different nodes.
         for _ in 0..self.connections {
             for address in &self.addresses {
-                endpoints.push((address.clone(), self.endpoint(address)?));
+                let handshake = match tls.clone().filter(|_| address.is_tls()) {
+                    Some(connector) => Some((connector, self.tls.name(address)?)),
+                    None => None,
+                };
+                let endpoint = endpoint(address)?;
+                targets.push(Target { address: address.clone(), endpoint, handshake });
             }
         }
-        Ok(endpoints)
-    }
-
-    fn endpoint(&self, address: &Address) -> Result<Endpoint, Error> {
-        let bad = |e: tonic::transport::Error| {
-            Error::Options(format!("{address}: {}", crate::error::root_cause(&e)))
-        };
-        let endpoint = Endpoint::from_shared(address.uri())
-            .map_err(bad)?
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
-            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-            .keep_alive_while_idle(true);
-        match address.is_tls() {
-            true => endpoint.tls_config(self.tls.config(address)).map_err(bad),
-            false => Ok(endpoint),
-        }
+        Ok(targets)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -163,27 +158,49 @@ impl Options {
     }
 }
 
+/// Where one connection goes.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) address: Address,
+    pub(crate) endpoint: Endpoint,
+    /// With TLS: how, and with whom.
+    pub(crate) handshake: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+fn endpoint(address: &Address) -> Result<Endpoint, Error> {
+    let bad = |what: String| Error::Options(format!("{address}: {what}"));
+    // TLS is ours (see pool/dial.rs): tonic dials in clear, and says of its requests what they are.
+    let origin = address.origin().parse().map_err(|e| bad(format!("{e}")))?;
+    Ok(Endpoint::from_shared(address.dialled())
+        .map_err(|e| bad(crate::error::root_cause(&e)))?
+        .origin(origin)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+        .keep_alive_while_idle(true))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn refused(options: Options) -> String {
-        options.endpoints().unwrap_err().to_string()
+        options.targets().err().unwrap().to_string()
     }
 
     #[test]
     fn a_token_does_not_go_in_clear_over_a_network() {
         let with_token =
             |address: &str| Options::parse([address]).unwrap().token(Token::new("s3cret").unwrap());
-        assert!(with_token("127.0.0.1:7070").endpoints().is_ok());
-        assert!(with_token("[::1]:7070").endpoints().is_ok());
+        assert!(with_token("127.0.0.1:7070").targets().is_ok());
+        assert!(with_token("[::1]:7070").targets().is_ok());
         let said = refused(with_token("ads.example:7070"));
         assert!(said.contains("ads.example:7070") && said.contains("in clear"), "{said}");
         assert!(!said.contains("s3cret"), "{said}");
         // One bad address among good ones is enough.
         let mixed = Options::parse(["127.0.0.1:7070", "10.0.0.1:7070"]).unwrap();
         refused(mixed.token(Token::new("s3cret").unwrap()));
-        assert!(with_token("ads.example:7070").token_in_clear().endpoints().is_ok());
+        assert!(with_token("ads.example:7070").token_in_clear().targets().is_ok());
     }
 
     #[test]
@@ -203,7 +220,7 @@ mod tests {
     fn neighbours_are_different_nodes() {
         let options = Options::parse(["127.0.0.1:1", "127.0.0.1:2"]).unwrap().connections(2);
         let order: Vec<String> =
-            options.endpoints().unwrap().iter().map(|(address, _)| address.to_string()).collect();
+            options.targets().unwrap().iter().map(|target| target.address.to_string()).collect();
         assert_eq!(order, ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1", "127.0.0.1:2"]);
     }
 }

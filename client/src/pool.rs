@@ -60,16 +60,16 @@ struct Live {
 impl Pool {
     /// Begins to connect, in the background; must be called on a tokio runtime.
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        let endpoints = options.endpoints()?;
+        let targets = options.targets()?;
         let shared = Arc::new(Shared {
-            slots: endpoints.iter().map(|_| Slot::default()).collect(),
+            slots: targets.iter().map(|_| Slot::default()).collect(),
             turn: AtomicUsize::new(0),
             changed: watch::Sender::new(()),
             failure: Mutex::new(None),
         });
         let mut keepers = JoinSet::new();
-        for (index, (address, endpoint)) in endpoints.into_iter().enumerate() {
-            keepers.spawn(keeper::keep(shared.clone(), index, address, endpoint));
+        for (index, target) in targets.into_iter().enumerate() {
+            keepers.spawn(keeper::keep(shared.clone(), index, target));
         }
         Ok(Pool { shared, _keepers: Arc::new(keepers) })
     }

@@ -1,8 +1,12 @@
 //! Who a door must prove to be, and who we are to it.
 
 use std::fmt;
+use std::sync::Arc;
 
-use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::TlsConnector;
 
 use crate::Error;
 use crate::address::Address;
@@ -21,9 +25,15 @@ use crate::address::Address;
 /// ```
 #[derive(Clone, Default)]
 pub struct Tls {
-    ca: Option<Certificate>,
-    identity: Option<Identity>,
+    ca: Option<Vec<CertificateDer<'static>>>,
+    identity: Option<Arc<Identity>>,
     server_name: Option<String>,
+}
+
+/// A certificate with what leads to its issuer, and its private key.
+struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
 }
 
 impl Tls {
@@ -32,7 +42,7 @@ impl Tls {
     /// # Errors
     /// [`Error::Options`] where there is no certificate in it.
     pub fn ca(mut self, pem: impl AsRef<[u8]>) -> Result<Self, Error> {
-        self.ca = Some(Certificate::from_pem(holding(pem.as_ref(), CERTIFICATE)?));
+        self.ca = Some(certificates(pem.as_ref())?);
         Ok(self)
     }
 
@@ -45,8 +55,10 @@ impl Tls {
         certificate: impl AsRef<[u8]>,
         key: impl AsRef<[u8]>,
     ) -> Result<Self, Error> {
-        let certificate = holding(certificate.as_ref(), CERTIFICATE)?;
-        self.identity = Some(Identity::from_pem(certificate, holding(key.as_ref(), KEY)?));
+        let chain = certificates(certificate.as_ref())?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_ref())
+            .map_err(|_| Error::Options("there is no private key in PEM form in it".to_owned()))?;
+        self.identity = Some(Arc::new(Identity { chain, key }));
         Ok(self)
     }
 
@@ -61,34 +73,64 @@ impl Tls {
         self.ca.is_none() && self.identity.is_none() && self.server_name.is_none()
     }
 
-    /// As tonic takes it.
-    pub(crate) fn config(&self, address: &Address) -> ClientTlsConfig {
-        let name = self.server_name.as_deref().unwrap_or(address.host());
-        let mut config = ClientTlsConfig::new().domain_name(name);
-        config = match &self.ca {
-            Some(ca) => config.ca_certificate(ca.clone()),
-            None => config.with_native_roots(),
+    /// What shakes hands with every server.
+    pub(crate) fn connector(&self) -> Result<TlsConnector, Error> {
+        let bad = |e: rustls::Error| Error::Options(format!("TLS cannot be set up: {e}"));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(bad)?
+            .with_root_certificates(self.roots()?);
+        let mut config = match &self.identity {
+            Some(identity) => builder
+                .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())
+                .map_err(bad)?,
+            None => builder.with_no_client_auth(),
         };
-        match &self.identity {
-            Some(identity) => config.identity(identity.clone()),
-            None => config,
+        config.alpn_protocols.push(ALPN.to_vec());
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, Error> {
+        let mut roots = RootCertStore::empty();
+        match &self.ca {
+            Some(certificates) => {
+                for certificate in certificates {
+                    roots.add(certificate.clone()).map_err(|e| {
+                        Error::Options(format!("a certificate to trust does not do: {e}"))
+                    })?;
+                }
+            }
+            // Systems hold some certificates that nobody can read any more.
+            None => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
         }
+        if roots.is_empty() {
+            let why = "this system holds no certificates to trust: give the server's authority";
+            return Err(Error::Options(why.to_owned()));
+        }
+        Ok(roots)
+    }
+
+    /// Whom the server at `address` must prove to be.
+    pub(crate) fn name(&self, address: &Address) -> Result<ServerName<'static>, Error> {
+        let name = self.server_name.as_deref().unwrap_or(address.host());
+        ServerName::try_from(name.to_owned())
+            .map_err(|_| Error::Options(format!("\"{name}\" is no name that a server can have")))
     }
 }
 
-const CERTIFICATE: &str = "CERTIFICATE-----";
-const KEY: &str = "PRIVATE KEY-----";
+/// HTTP/2, as TLS names it.
+pub(crate) const ALPN: &[u8] = b"h2";
 
-/// `pem`, if a block of the kind begins in it. rustls takes a file without one for an empty list,
-/// and then trusts nobody, which would be told only at the first connection.
-fn holding<'a>(pem: &'a [u8], kind: &str) -> Result<&'a [u8], Error> {
-    let found = pem.windows(kind.len()).any(|window| window == kind.as_bytes());
+/// All certificates in it, at least one. A file without any would trust nobody, which would be told
+/// only at the first connection.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
-        true => Ok(pem),
-        false => {
-            let kind = kind.trim_end_matches('-').to_lowercase();
-            Err(Error::Options(format!("there is no {kind} in PEM form in what was given as one")))
-        }
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(Error::Options("there is no certificate in PEM form in it".to_owned())),
     }
 }
 

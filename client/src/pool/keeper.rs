@@ -2,24 +2,28 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
-use tonic::transport::Endpoint;
+use tonic::transport::Channel;
 
 use super::Shared;
 use super::dial::Dial;
-use crate::address::Address;
 use crate::error::root_cause;
 use crate::limits::{CONNECT_TIMEOUT, RECONNECT_WAIT_MAX, RECONNECT_WAIT_MIN};
+use crate::options::Target;
 use crate::wait::backoff;
 
 /// Never ends by itself: the pool drops it.
-pub(super) async fn keep(shared: Arc<Shared>, index: usize, address: Address, endpoint: Endpoint) {
+pub(super) async fn keep(shared: Arc<Shared>, index: usize, target: Target) {
     let mut failures = 0;
     loop {
-        let (dial, ended) = Dial::new();
         // The bound around it holds for the name look-up and the TLS handshake too.
-        match timeout(CONNECT_TIMEOUT, endpoint.connect_with_connector(dial)).await {
-            Ok(Ok(channel)) => {
+        let connected = match timeout(CONNECT_TIMEOUT, connect(&target)).await {
+            Ok(connected) => connected,
+            Err(_) => Err(format!("no connection within {CONNECT_TIMEOUT:?}")),
+        };
+        match connected {
+            Ok((channel, ended)) => {
                 let since = Instant::now();
                 let (serial, given_up) = shared.up(index, channel);
                 tokio::select! {
@@ -31,16 +35,23 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, address: Address, en
                 // that takes none.
                 failures = if since.elapsed() < RECONNECT_WAIT_MAX { failures + 1 } else { 0 };
             }
-            Ok(Err(error)) => {
+            Err(cause) => {
                 failures += 1;
-                shared.failed(index, format!("{address}: {}", root_cause(&error)));
-            }
-            Err(_) => {
-                failures += 1;
-                let cause = format!("{address}: no connection within {CONNECT_TIMEOUT:?}");
-                shared.failed(index, cause);
+                shared.failed(index, format!("{}: {cause}", target.address));
             }
         }
         sleep(backoff(failures, RECONNECT_WAIT_MIN, RECONNECT_WAIT_MAX)).await;
+    }
+}
+
+/// A connection on which the server has spoken, and what resolves when it has ended.
+async fn connect(target: &Target) -> Result<(Channel, oneshot::Receiver<()>), String> {
+    let (dial, course) = Dial::new(target.handshake.clone());
+    let channel =
+        target.endpoint.connect_with_connector(dial).await.map_err(|error| root_cause(&error))?;
+    match course.heard.await {
+        Ok(Ok(())) => Ok((channel, course.ended)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("closed before the server said anything".to_owned()),
     }
 }
