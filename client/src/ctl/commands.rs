@@ -19,6 +19,7 @@ mod account;
 mod ad;
 mod campaign;
 mod campaign_put;
+mod campaign_switch;
 mod changes;
 mod choose;
 mod completions;

@@ -83,7 +83,14 @@ impl Error {
 
     /// The error of a failed call to `door`.
     pub(crate) fn of(error: crate::Error, door: &Door) -> Self {
-        let unreachable = |cause| Error::Unreachable { door: Box::new(door.clone()), cause };
+        let unreachable = |cause: String| {
+            // The address is said already.
+            let cause = match cause.strip_prefix(&format!("{}: ", door.address)) {
+                Some(rest) => rest.to_owned(),
+                None => cause,
+            };
+            Error::Unreachable { door: Box::new(door.clone()), cause }
+        };
         match error {
             crate::Error::Options(why) => Error::Usage(why),
             crate::Error::Deadline(timeout) => {

@@ -4,7 +4,7 @@ use crate::ctl::error::Error;
 use crate::ctl::output::note;
 
 /// The most that the server gives at once.
-const PAGE_SIZE_MAX: u32 = 1_000;
+pub(crate) const PAGE_SIZE_MAX: u32 = 1_000;
 
 /// Gathers pages until the list or `limit` ends; says so on standard error when it was cut.
 /// `fetch` gets a page size and a page token, and returns the items and the next token.

@@ -52,6 +52,14 @@ async fn connect(target: &Target) -> Result<(Channel, oneshot::Receiver<()>), St
     match course.heard.await {
         Ok(Ok(())) => Ok((channel, course.ended)),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("closed before the server said anything".to_owned()),
+        Err(_) => {
+            // Its reason, if it gave one, was lost on the way: TCP throws it away when the
+            // server closes without having read our greeting.
+            let mut cause = "closed before the server said anything".to_owned();
+            if target.handshake.is_some() {
+                cause.push_str(" (it may want a client certificate that it knows)");
+            }
+            Err(cause)
+        }
     }
 }

@@ -19,12 +19,14 @@ Examples:
   slotwisectl ad show alpina:roadster banner --json | jq -r .markup";
 
 const PUT_HELP: &str = "\
-Only what is named changes. A repeated flag (--zone, --keyword, ...) replaces its whole list; an
-empty --keyword= empties it. With --from, the fields that the file names change.
+Only what is named changes. A repeated flag (--zone, --keyword, ...) replaces
+its whole list; an empty --keyword= empties it. With --from, the fields that
+the file names change.
 
 Examples:
-  slotwisectl ad put alpina:roadster banner --zone news/home-top --zone news/side=2.50 --ecpm 2 \\
-      --landing-url 'https://shop.example/?t={click_token}' --size 300x250
+  slotwisectl ad put alpina:roadster banner --zone news/home-top \\
+      --zone news/side=2.50 --ecpm 2 --size 300x250 \\
+      --landing-url 'https://shop.example/?t={click_token}'
   slotwisectl ad put alpina:roadster banner --keyword car --keyword style
   slotwisectl ad put alpina:roadster banner --markup-file banner.html
   slotwisectl ad put alpina:roadster banner --from banner.json";

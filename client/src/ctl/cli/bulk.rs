@@ -8,10 +8,10 @@ use clap::Args;
 use super::Limit;
 
 const IMPORT_HELP: &str = "\
-Each line holds one of account, site, zone, campaign, ad, in protobuf's JSON form:
-  {\"account\":{\"accountId\":\"acme\",\"timeZone\":\"America/New_York\",\"currency\":\"USD\"}}
-Bad lines are printed as FILE:LINE: problem, and nothing is changed. Statuses of campaigns that
-exist stay as they are: an import never wakes a paused campaign.
+Each line holds one of account, site, zone, campaign, ad, in protobuf's JSON
+form, such as {\"account\":{\"accountId\":\"acme\",\"timeZone\":\"Europe/Vienna\"}}.
+Bad lines are printed as FILE:LINE: problem, and nothing is changed. Statuses
+of campaigns that exist stay as they are: an import never wakes a paused one.
 
 Examples:
   slotwisectl import catalog.ndjson
@@ -22,7 +22,7 @@ const EXPORT_HELP: &str = "\
 Examples:
   slotwisectl export catalog.ndjson
   slotwisectl export | gzip > catalog.ndjson.gz
-  slotwisectl export | slotwisectl --admin-addr staging:7072 import --replace -";
+  slotwisectl export | slotwisectl --admin-addr test:7072 import --replace -";
 
 const CHANGES_HELP: &str = "\
 Examples:

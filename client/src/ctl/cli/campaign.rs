@@ -23,26 +23,29 @@ Examples:
   slotwisectl campaign show alpina:roadster --json > summer.json";
 
 const PUT_HELP: &str = "\
-Only what is named changes: one new daily budget leaves the total budget, the caps and the status
-as they are. A repeated flag (--cap, --category, ...) replaces its whole list; an empty value
-empties it. With --from, the fields that the file names change; a file can pause a campaign, but
-only `campaign activate` wakes one.
+Only what is named changes: one new daily budget leaves the total budget, the
+caps and the status as they are. A repeated flag (--cap, --category, ...)
+replaces its whole list; an empty value empties it. With --from, the fields
+that the file names change; a file can pause a campaign, but only `campaign
+activate` wakes one.
 
-Days and times without an offset are in the account's time zone; a day is its first instant.
+Days and times without an offset are in the account's time zone; a day is its
+first instant.
 
 Examples:
-  slotwisectl campaign put alpina:roadster --account demo --start 2026-06-01 --end 2026-09-01 --cpm 2.50
+  slotwisectl campaign put alpina:roadster --account demo --cpm 2.50 \\
+      --start 2026-06-01 --end 2026-09-01
   slotwisectl campaign put alpina:roadster --daily 5.25
-  slotwisectl campaign put alpina:roadster --total none --cap campaign:3/24h --cap ad:1/1h
+  slotwisectl campaign put alpina:roadster --total none --cap campaign:3/24h
   slotwisectl campaign put alpina:roadster --from summer.json --if-version 41";
 
 const PAUSE_HELP: &str = "\
-Answers when every live node has stopped showing it. Exit code 3: stored, but not (yet) applied
-everywhere; asked again, it waits again.
+Answers when every live node has stopped showing it. Exit code 3: it may still
+be shown somewhere, which is named; asked again, it waits again.
 
 Examples:
   slotwisectl campaign pause alpina:roadster
-  slotwisectl campaign pause alpina:roadster --wait 5s || slotwisectl changes --id alpina:roadster";
+  slotwisectl campaign pause alpina:roadster --wait 5s || slotwisectl nodes";
 
 const ACTIVATE_HELP: &str = "\
 Examples:

@@ -8,8 +8,8 @@ use super::values;
 use crate::ctl::money::parse_micros;
 
 const HELP: &str = "\
-Nothing is recorded, unless --record says so: then it is a decision as a page makes it, with
-tokens, caps and holds.
+Nothing is recorded, unless --record says so: then it is a decision as a page
+makes it, with tokens, caps and holds.
 
 Examples:
   slotwisectl choose news home-top --keyword car --keyword style --count 3

@@ -32,7 +32,7 @@ A repeated flag replaces its whole list; an empty value empties it.
 
 Examples:
   slotwisectl site put news --account demo
-  slotwisectl site put news --block-category IAB26 --block-domain rival.example";
+  slotwisectl site put news --block-category IAB26 --block-domain x.example";
 
 const ACCOUNT_LIST_HELP: &str = "\
 Examples:
@@ -43,7 +43,7 @@ const ACCOUNT_PUT_HELP: &str = "\
 Time zone and currency never change once set.
 
 Examples:
-  slotwisectl account put acme --name 'Acme Media' --time-zone America/New_York --currency USD
+  slotwisectl account put acme --time-zone America/New_York --currency USD
   slotwisectl account put acme --name 'Acme Group'";
 
 #[derive(Debug, Subcommand)]

@@ -17,11 +17,11 @@ A segment is FAMILY/NAME. What is named neither way stays as it is.
 
 Examples:
   slotwisectl user segments demo visitor-1 --add auto/in-market --ttl 30d
-  slotwisectl user segments demo visitor-1 --add auto/in-market --remove auto/owner";
+  slotwisectl user segments demo visitor-1 --add auto/owner --remove auto/new";
 
 const FORGET_HELP: &str = "\
-Removes all that is held under this visitor, on every node; later events of theirs do not make it
-again. Counts stay: they name nobody.
+Removes all that is held under this visitor, on every node; later events of
+theirs do not make it again. Counts stay: they name nobody.
 
 Examples:
   slotwisectl user forget visitor-1

@@ -1,5 +1,6 @@
 //! `ad`: what is shown, and where.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
@@ -48,12 +49,22 @@ async fn list(context: &mut Context, campaign_id: String, limit: u32) -> Result<
 }
 
 /// Ads, one a line.
-pub(super) fn table(context: &mut Context, ads: &[Ad]) -> Result<(), Error> {
-    let header = ["CAMPAIGN", "AD", "ECPM", "SIZE", "ZONES", "KEYWORDS", "VERSION"];
+fn table(context: &mut Context, ads: &[Ad]) -> Result<(), Error> {
+    table_with_status(context, ads, &HashMap::new())
+}
+
+/// Ads, one a line, each with the status of its campaign where `statuses` has it.
+pub(super) fn table_with_status(
+    context: &mut Context,
+    ads: &[Ad],
+    statuses: &HashMap<String, String>,
+) -> Result<(), Error> {
+    let header = ["CAMPAIGN", "AD", "STATUS", "ECPM", "SIZE", "ZONES", "KEYWORDS", "VERSION"];
     context.list("ads", ads, &header, |ad| {
         vec![
             ad.campaign_id.clone(),
             ad.ad_unit_id.clone(),
+            statuses.get(&ad.campaign_id).cloned().unwrap_or_default(),
             ecpm(ad),
             ad.size.as_ref().map(size).unwrap_or_default(),
             ad.zones.len().to_string(),

@@ -1,21 +1,20 @@
-//! `campaign`: list, show, delete, and the kill switch with its way back.
+//! `campaign`: list, show, delete.
 
 use slotwise_proto::json;
 use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
 use slotwise_proto::v1::price::Per;
 use slotwise_proto::v1::{
     Campaign, CampaignStatus, CapLevel, DeleteCampaignRequest, FrequencyCap, GetCampaignRequest,
-    ListCampaignsRequest, Pacing, Price, SetCampaignStatusRequest, SetCampaignStatusResponse,
-    Targeting,
+    ListCampaignsRequest, Pacing, Price, Targeting,
 };
 
-use super::{Context, campaign_put, wire_span};
+use super::{Context, campaign_put, campaign_switch};
 use crate::ctl::accounts::{Accounts, Locale};
-use crate::ctl::cli::campaign::{CampaignCommand, Switch};
+use crate::ctl::cli::campaign::CampaignCommand;
 use crate::ctl::error::Error;
 use crate::ctl::paging;
-use crate::ctl::text::{count, words};
-use crate::ctl::time::{format_elapsed, format_span};
+use crate::ctl::text::words;
+use crate::ctl::time::format_span;
 
 pub(super) async fn run(context: &mut Context, command: CampaignCommand) -> Result<(), Error> {
     match command {
@@ -26,8 +25,12 @@ pub(super) async fn run(context: &mut Context, command: CampaignCommand) -> Resu
         }
         CampaignCommand::Show { id } => show(context, id).await,
         CampaignCommand::Put(args) => campaign_put::run(context, *args).await,
-        CampaignCommand::Pause(args) => switch(context, args, CampaignStatus::Paused).await,
-        CampaignCommand::Activate(args) => switch(context, args, CampaignStatus::Active).await,
+        CampaignCommand::Pause(args) => {
+            campaign_switch::run(context, args, CampaignStatus::Paused).await
+        }
+        CampaignCommand::Activate(args) => {
+            campaign_switch::run(context, args, CampaignStatus::Active).await
+        }
         CampaignCommand::Delete { id, if_version } => {
             let request = DeleteCampaignRequest { campaign_id: id, if_version: if_version.wire() };
             let catalog = context.catalog().await?;
@@ -139,7 +142,8 @@ fn facts(campaign: &Campaign, locale: &Locale) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn status(status: CampaignStatus) -> String {
+/// A status as people say it.
+pub(super) fn status(status: CampaignStatus) -> String {
     words(status.as_str_name(), "CAMPAIGN_STATUS_")
 }
 
@@ -161,58 +165,6 @@ fn caps(caps: &[FrequencyCap]) -> String {
         format!("{level}:{}/{window}", cap.impressions_max)
     };
     caps.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
-async fn switch(context: &mut Context, args: Switch, status: CampaignStatus) -> Result<(), Error> {
-    let request = SetCampaignStatusRequest {
-        campaign_id: args.id.clone(),
-        status: status.into(),
-        wait: args.wait.map(wire_span),
-    };
-    let mut catalog = context.catalog().await?;
-    catalog.allow(args.wait.unwrap_or_default());
-    let answer = catalog.call(request, CatalogServiceClient::set_campaign_status).await?;
-    let told = match context.out.is_json() {
-        true => context.out.message(&answer),
-        false => context.out.line(&sentence(&args.id, status, &answer)),
-    };
-    match missing_nodes(&answer) {
-        // A closed pipe must not hide that the campaign may still be shown.
-        Some(missing) => Err(Error::NotApplied(format!("not applied everywhere: {missing}"))),
-        None => told,
-    }
-}
-
-/// What a switch did, in one sentence.
-fn sentence(id: &str, status: CampaignStatus, answer: &SetCampaignStatusResponse) -> String {
-    let (done, ended) = match status {
-        CampaignStatus::Paused => ("paused", "stopped"),
-        _ => ("activated", "started"),
-    };
-    let nodes = format!("{} of {}", answer.nodes_applied, count(answer.nodes_live, "node"));
-    let elapsed = answer.elapsed.as_ref().map(format_elapsed).unwrap_or_default();
-    if answer.ads_changed == 0 && answer.zones_changed == 0 {
-        return format!(
-            "nothing changed: {id} was {done} before, or none of its ads is in a zone; \
-             confirmed by {nodes}"
-        );
-    }
-    let (ads, zones) = (count(answer.ads_changed, "ad"), count(answer.zones_changed, "zone"));
-    format!("{done} {id}: {ads} in {zones} {ended} on {nodes} in {elapsed}")
-}
-
-/// The nodes that may still do as before; none when all live ones follow.
-fn missing_nodes(answer: &SetCampaignStatusResponse) -> Option<String> {
-    let behind = answer.nodes_live.saturating_sub(answer.nodes_applied);
-    let mut parts = Vec::new();
-    if behind > 0 {
-        parts.push(format!("{} did not confirm in time", count(behind, "live node")));
-    }
-    if answer.nodes_silent > 0 {
-        let silent = count(answer.nodes_silent, "known node");
-        parts.push(format!("{silent} not heard of lately, which may still serve as before"));
-    }
-    if parts.is_empty() { None } else { Some(parts.join("; ") + " (asked again, it waits again)") }
 }
 
 #[cfg(test)]

@@ -1,8 +1,15 @@
 //! `zone`: slots on a site, and the ads that compete for them.
 
-use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
-use slotwise_proto::v1::{ListZoneAdsRequest, ListZonesRequest, PutZoneRequest, Size, Zone};
+use std::collections::{HashMap, HashSet};
 
+use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
+use slotwise_proto::v1::{
+    Ad, GetCampaignRequest, ListCampaignsRequest, ListZoneAdsRequest, ListZonesRequest,
+    PutZoneRequest, Size, Zone,
+};
+use tonic::Code;
+
+use super::campaign::status as campaign_status;
 use super::{Context, ad, field_mask};
 use crate::ctl::cli::inventory::{ZoneCommand, ZoneName, ZonePut};
 use crate::ctl::cli::values::Setting;
@@ -73,8 +80,44 @@ async fn show(context: &mut Context, name: ZoneName, limit: u32) -> Result<(), E
         ("floor", floor(&zone)),
         ("version", zone.version.to_string()),
     ])?;
+    let statuses = statuses(&catalog, &ads).await?;
     context.out.line("")?;
-    ad::table(context, &ads)
+    ad::table_with_status(context, &ads, &statuses)
+}
+
+/// The status of each ad's campaign, by its id. The ads of a zone are of one account: its campaigns
+/// are listed, page by page, until all are found.
+async fn statuses(catalog: &Catalog, ads: &[Ad]) -> Result<HashMap<String, String>, Error> {
+    let mut wanted: HashSet<&str> = ads.iter().map(|ad| ad.campaign_id.as_str()).collect();
+    let mut found = HashMap::new();
+    let Some(first) = ads.first() else { return Ok(found) };
+    let request = GetCampaignRequest { campaign_id: first.campaign_id.clone() };
+    let campaign = match catalog.call(request, CatalogServiceClient::get_campaign).await {
+        Ok(campaign) => campaign,
+        // Deleted since the ads were listed: a zone without statuses is better than none.
+        Err(e) if e.is_refusal(Code::NotFound) => return Ok(found),
+        Err(e) => return Err(e),
+    };
+    let mut page_token = String::new();
+    loop {
+        let request = ListCampaignsRequest {
+            account_id: campaign.account_id.clone(),
+            page_size: paging::PAGE_SIZE_MAX,
+            page_token,
+            ..ListCampaignsRequest::default()
+        };
+        let page = catalog.call(request, CatalogServiceClient::list_campaigns).await?;
+        for campaign in page.campaigns {
+            if wanted.remove(campaign.campaign_id.as_str()) {
+                let status = campaign_status(campaign.status());
+                found.insert(campaign.campaign_id, status);
+            }
+        }
+        page_token = page.next_page_token;
+        if wanted.is_empty() || page_token.is_empty() {
+            return Ok(found);
+        }
+    }
 }
 
 async fn put(context: &mut Context, args: ZonePut) -> Result<(), Error> {
