@@ -18,7 +18,7 @@ use tonic_health::pb::health_client::HealthClient;
 
 use crate::Error;
 use crate::answers::Answers;
-use crate::limits::{ADMIN_DEADLINE, ANSWER_BYTES_MAX, DECISION_DEADLINE};
+use crate::limits::{ADMIN_DEADLINE, ANSWER_BYTES_MAX, DEADLINE_MAX, DECISION_DEADLINE};
 use crate::options::Options;
 use crate::pool::{Lease, Pool};
 use crate::repeat::{Call, Tries};
@@ -109,22 +109,23 @@ impl<C: Stub> Client<C> {
     }
 
     /// Begins to connect and returns at once, for a program that must start while the service is
-    /// away; calls wait for a connection up to their deadlines. To be called on a tokio runtime.
+    /// away; calls wait for a connection up to their deadlines. The connections live on the tokio
+    /// runtime that this is called on.
     ///
     /// # Errors
-    /// [`Error::Options`].
+    /// [`Error::Options`], also where there is no runtime.
     pub fn lazy(options: &Options) -> Result<Self, Error> {
         Ok(Client {
             pool: Pool::new(options)?,
             token: options.token_given(),
-            deadline: options.deadline_or(C::DEADLINE),
+            deadline: options.deadline_or(C::DEADLINE).min(DEADLINE_MAX),
             stub: PhantomData,
         })
     }
 
     /// The same connections with another deadline: `client.within(budget).call(...)`.
     pub fn within(&self, deadline: Duration) -> Self {
-        Client { deadline, ..self.clone() }
+        Client { deadline: deadline.min(DEADLINE_MAX), ..self.clone() }
     }
 
     /// The deadline of a call.

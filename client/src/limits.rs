@@ -35,6 +35,9 @@ pub const DECISION_DEADLINE: Duration = Duration::from_secs(1);
 /// The deadline of a call on the other doors where the caller does not say: a change may wait for
 /// the disk and for an import that goes before.
 pub const ADMIN_DEADLINE: Duration = Duration::from_secs(30);
+/// The longest deadline; a longer one is taken for this. It is for ever to any call, and instants
+/// can still be reckoned with.
+pub const DEADLINE_MAX: Duration = Duration::from_secs(365 * 86_400);
 /// Times that one call is sent at most. A third failure in a row is no accident.
 pub const ATTEMPTS_MAX: u32 = 3;
 /// Times that one call may find its connection gone before it was sent. When a node dies, each of
@@ -56,7 +59,7 @@ pub const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// queue, and each is kept here until it is answered.
 pub const STREAM_UNANSWERED_MAX: usize = 1_024;
 
-// ---- Files -----------------------------------------------------------------------------------
+// ---- Secrets ---------------------------------------------------------------------------------
 
 /// Bytes of a token: proxies take headers of 8 KiB.
 pub const TOKEN_BYTES_MAX: usize = 4 << 10;

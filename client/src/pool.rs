@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -58,9 +59,11 @@ struct Live {
 }
 
 impl Pool {
-    /// Begins to connect, in the background; must be called on a tokio runtime.
+    /// Begins to connect, in the background, on the runtime that it is called on.
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let targets = options.targets()?;
+        let runtime = Handle::try_current()
+            .map_err(|_| Error::Options("there is no tokio runtime here".to_owned()))?;
         let shared = Arc::new(Shared {
             slots: targets.iter().map(|_| Slot::default()).collect(),
             turn: AtomicUsize::new(0),
@@ -69,7 +72,7 @@ impl Pool {
         });
         let mut keepers = JoinSet::new();
         for (index, target) in targets.into_iter().enumerate() {
-            keepers.spawn(keeper::keep(shared.clone(), index, target));
+            keepers.spawn_on(keeper::keep(shared.clone(), index, target), &runtime);
         }
         Ok(Pool { shared, _keepers: Arc::new(keepers) })
     }

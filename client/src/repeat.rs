@@ -170,8 +170,9 @@ impl Pushback {
         let Some(value) = status.metadata().get("grpc-retry-pushback-ms") else {
             return Pushback::Unsaid;
         };
-        match value.to_str().ok().and_then(|text| text.parse().ok()) {
-            Some(ms) => Pushback::After(Duration::from_millis(ms)),
+        // More than 32 bits are no time that anybody waits.
+        match value.to_str().ok().and_then(|text| text.parse::<u32>().ok()) {
+            Some(ms) => Pushback::After(Duration::from_millis(ms.into())),
             None => Pushback::Never,
         }
     }

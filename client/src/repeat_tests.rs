@@ -76,6 +76,7 @@ fn the_server_says_when_and_whether() {
     assert_eq!(again(pushed_back(unavailable(), "0")), Some(Duration::ZERO));
     assert_eq!(again(pushed_back(unavailable(), "-1")), None);
     assert_eq!(again(pushed_back(unavailable(), "soon")), None);
+    assert_eq!(again(pushed_back(unavailable(), "18446744073709551615")), None);
     let busy = pushed_back(Status::resource_exhausted("busy"), "20");
     assert_eq!(again(busy), Some(Duration::from_millis(20)));
 }

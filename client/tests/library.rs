@@ -11,6 +11,7 @@ mod scripted;
 
 mod library {
     mod connections;
+    mod real;
     mod repeats;
     mod streams;
     mod tls;

@@ -22,7 +22,7 @@ Exit codes:
   0  done (or nothing had to change)
   1  refused: by the server, or a bad input file
   2  bad command line
-  3  done, but not applied on every node
+  3  done, but not on every node, or not stored yet; nodes: one is not well
   4  the server was not reached, or did not answer in time
 
 Examples:

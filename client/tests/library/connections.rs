@@ -181,3 +181,19 @@ async fn a_token_comes_with_every_call_and_goes_to_no_far_address_in_clear() {
     let far = Options::parse(["192.0.2.1:7070"]).unwrap().token(token());
     assert!(matches!(Decisions::lazy(&far), Err(Error::Options(why)) if why.contains("clear")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_deadline_is_too_long() {
+    let node = Node::start();
+    let decisions = Decisions::connect(&options(&[node.address])).await.unwrap();
+    decisions.within(Duration::MAX).choose_ads(look()).await.unwrap();
+    assert_eq!(node.seen.lock().unwrap().timeouts.len(), 1);
+}
+
+#[test]
+fn without_a_runtime_there_is_an_error_and_no_panic() {
+    let options = Options::parse(["127.0.0.1:7070"]).unwrap();
+    assert!(
+        matches!(Decisions::lazy(&options), Err(Error::Options(why)) if why.contains("runtime"))
+    );
+}
