@@ -1,119 +1,80 @@
-//! The one error of the tool: each kind knows its words and its exit code.
+//! How a call can fail: a closed set.
 
-use std::error::Error as _;
-use std::io;
 use std::time::Duration;
 
 use tonic::{Code, Status};
-use tonic_types::StatusExt;
 
-use crate::connect::Door;
-use crate::text;
+use crate::fate::Fate;
 
-/// Why a command was not done.
+/// Why there is no answer. Where it matters, it says whether the server can have done the call.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// A file or a value that does not do; the text names it.
+    /// The client was set up with something that cannot work; the text names it.
     #[error("{0}")]
-    Input(String),
-    /// Flags that do not go together, beyond what the parser of the command line can see.
-    #[error("{0}")]
-    Usage(String),
-    /// The server answered, and refused.
-    #[error("{}", refusal(.0))]
+    Options(String),
+    /// No node could be reached within the deadline, or each refused the call unread: it was not
+    /// done.
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    /// The deadline was over first: the call may have been done, or may still be.
+    #[error("no answer within {0:?}")]
+    Deadline(Duration),
+    /// The connection broke before the answer came: the call may have been done.
+    #[error("the connection broke before an answer came: {0}")]
+    Broken(String),
+    /// The server answered, and refused. Code, message and details are its own.
+    #[error("refused: {}", words(.0))]
     Refused(Box<Status>),
-    /// Done and stored, but not on every node.
-    #[error("{0}")]
-    NotApplied(String),
-    /// Nobody answers at the address, or the connection broke.
-    #[error(
-        "cannot reach the {} door at {}: {cause} (is slotwise running there? {} takes another \
-         address)", door.name, door.address, door.flag
-    )]
-    Unreachable {
-        /// Where the call went.
-        door: Door,
-        /// What the transport said.
-        cause: String,
-    },
-    /// The answer took longer than the deadline.
-    #[error(
-        "no answer from the {} door at {} within {timeout:?} (--timeout takes another bound)",
-        door.name, door.address
-    )]
-    Deadline {
-        /// Where the call went.
-        door: Door,
-        /// The bound that was over.
-        timeout: Duration,
-    },
-    /// A file could not be read or written.
-    #[error("{what}: {source}")]
-    Io {
-        /// The file.
-        what: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The reader of our output went away: no failure.
-    #[error("the output was closed")]
-    ClosedPipe,
 }
 
 impl Error {
-    /// 1 refused or bad input, 2 bad command line, 3 not applied everywhere, 4 unreachable or late.
-    pub fn exit_code(&self) -> u8 {
+    /// The server's code, where it has answered.
+    ///
+    /// ```
+    /// use slotwise_client::{Code, Error, Status};
+    ///
+    /// let error = Error::Refused(Box::new(Status::not_found("no campaign 7:x")));
+    /// assert_eq!(error.code(), Some(Code::NotFound));
+    /// assert_eq!(Error::Broken("reset".into()).code(), None);
+    /// ```
+    pub fn code(&self) -> Option<Code> {
         match self {
-            Error::ClosedPipe => 0,
-            Error::Input(_) | Error::Refused(_) | Error::Io { .. } => 1,
-            Error::Usage(_) => 2,
-            Error::NotApplied(_) => 3,
-            Error::Unreachable { .. } | Error::Deadline { .. } => 4,
+            Error::Refused(status) => Some(status.code()),
+            _ => None,
         }
     }
 
-    /// Whether trying again later, unchanged, may do.
+    /// Whether the same call may do later, as far as one can know: the node or the network were at
+    /// fault, not the call. It may have been done already, unless it is [`Error::Unreachable`].
     pub fn is_passing(&self) -> bool {
-        matches!(self, Error::Unreachable { .. } | Error::Deadline { .. })
-    }
-
-    /// Whether the server refused with `code`.
-    pub fn is_refusal(&self, code: Code) -> bool {
-        matches!(self, Error::Refused(status) if status.code() == code)
-    }
-
-    /// The error of a failed call to `door`.
-    pub(crate) fn from_status(status: Status, door: &Door) -> Self {
-        match status.code() {
-            Code::DeadlineExceeded => Error::Deadline { door: door.clone(), timeout: door.timeout },
-            Code::Unimplemented => Error::Input(format!(
-                "{} does not serve this call: is it the {} door of a slotwise that has it? ({})",
-                door.address,
-                door.name,
-                status.message()
-            )),
-            Code::Unavailable | Code::Cancelled => Error::unreachable(door, root_cause(&status)),
-            // A status with a source was made on this side of the wire: the connection broke.
-            _ if status.source().is_some() => Error::unreachable(door, root_cause(&status)),
-            _ => Error::Refused(Box::new(status)),
+        match self {
+            Error::Options(_) => false,
+            Error::Unreachable(_) | Error::Deadline(_) | Error::Broken(_) => true,
+            Error::Refused(status) => status.code() == Code::Unavailable,
         }
     }
 
-    pub(crate) fn unreachable(door: &Door, cause: String) -> Self {
-        Error::Unreachable { door: door.clone(), cause }
-    }
-
-    /// The error of a failed write to standard output.
-    pub(crate) fn output(source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::BrokenPipe => Error::ClosedPipe,
-            _ => Error::Io { what: "standard output".to_owned(), source },
+    /// The error of a call that ended with `status` and is not sent again.
+    pub(crate) fn of(status: Status, deadline: Duration) -> Self {
+        match Fate::of(&status) {
+            Fate::Late => Error::Deadline(deadline),
+            Fate::Unsent => Error::Unreachable(root_cause(&status)),
+            Fate::Unread => Error::Unreachable(format!("refused unread ({})", root_cause(&status))),
+            Fate::Broken => Error::Broken(root_cause(&status)),
+            Fate::Answered => match status.code() {
+                // Nobody cancels here: tonic's server says so when the deadline is over there.
+                Code::DeadlineExceeded | Code::Cancelled => Error::Deadline(deadline),
+                _ => Error::Refused(Box::new(status)),
+            },
         }
     }
+}
 
-    /// The error of a failed read or write of the file `what`.
-    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        move |source| Error::Io { what: what.into(), source }
+fn words(status: &Status) -> String {
+    match status.message() {
+        "" => format!("{:?}", status.code()),
+        message => format!("{:?}: {message}", status.code()),
     }
 }
 
@@ -126,56 +87,5 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     match cause.downcast_ref::<Status>() {
         Some(status) => status.message().to_owned(),
         None => cause.to_string(),
-    }
-}
-
-/// A refusal in one line: the server's message, then each field violation that it does not hold.
-fn refusal(status: &Status) -> String {
-    let mut line = match status.message() {
-        "" => text::words(&format!("{:?}", status.code()), ""),
-        message => message.to_owned(),
-    };
-    let violations = status.get_details_bad_request().map(|details| details.field_violations);
-    for violation in violations.unwrap_or_default() {
-        if !(line.contains(&violation.field) && line.contains(&violation.description)) {
-            line.push_str("; ");
-            line.push_str(&format!("{}: {}", violation.field, violation.description));
-        }
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tonic_types::ErrorDetails;
-
-    #[test]
-    fn a_refusal_names_each_field_once() {
-        let details = ErrorDetails::with_bad_request(vec![
-            tonic_types::FieldViolation::new("count", "at most 100"),
-            tonic_types::FieldViolation::new("caps[0].window", "missing"),
-        ]);
-        let status =
-            Status::with_error_details(Code::InvalidArgument, "count: at most 100", details);
-        assert_eq!(refusal(&status), "count: at most 100; caps[0].window: missing");
-        assert_eq!(refusal(&Status::not_found("no campaign \"7:x\"")), "no campaign \"7:x\"");
-        assert_eq!(refusal(&Status::new(Code::Internal, "")), "internal");
-    }
-
-    #[test]
-    fn each_kind_has_its_exit_code() {
-        let door = Door::admin("127.0.0.1:7072".parse().unwrap(), Duration::from_secs(30));
-        let code = |status| Error::from_status(status, &door).exit_code();
-        assert_eq!(code(Status::not_found("x")), 1);
-        assert_eq!(code(Status::aborted("x")), 1);
-        assert_eq!(code(Status::unavailable("x")), 4);
-        assert_eq!(code(Status::deadline_exceeded("x")), 4);
-        assert_eq!(Error::NotApplied(String::new()).exit_code(), 3);
-        assert_eq!(Error::Usage(String::new()).exit_code(), 2);
-        assert_eq!(Error::output(io::ErrorKind::BrokenPipe.into()).exit_code(), 0);
-        let unreachable = Error::from_status(Status::unavailable("refused"), &door).to_string();
-        assert!(unreachable.contains("127.0.0.1:7072"), "{unreachable}");
-        assert!(unreachable.contains("--admin-addr"), "{unreachable}");
     }
 }

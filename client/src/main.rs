@@ -5,5 +5,5 @@ use std::process::ExitCode;
 // One thread does: the tool makes one call at a time.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    slotwise_client::run().await
+    slotwise_client::ctl::run().await
 }

@@ -208,6 +208,13 @@ async fn a_catalogue_can_be_built_and_taken_down_by_hand() {
     }
     let zone = bench.ok(&["zone", "show", "news", "top"]).await;
     assert!(zone.contains("0.50") && zone.contains("banner"), "{zone}");
+    let status = |zone: &str, status| {
+        assert!(zone.lines().any(|l| l.starts_with("7:summer") && l.contains(status)), "{zone}");
+    };
+    status(&zone, "active");
+    bench.ok(&["campaign", "pause", "7:summer"]).await;
+    status(&bench.ok(&["zone", "show", "news", "top"]).await, "paused");
+    bench.ok(&["campaign", "activate", "7:summer"]).await;
     assert!(bench.ok(&["zone", "list", "news"]).await.contains("side"));
     assert!(bench.ok(&["site", "list", "--account", "acme"]).await.contains("IAB26"));
     assert!(bench.ok(&["account", "list"]).await.contains("Europe/Vienna"));

@@ -4,8 +4,13 @@
 
 #[path = "support/fake.rs"]
 mod fake;
+#[path = "support/pki.rs"]
+mod pki;
 #[path = "support/run.rs"]
 mod run;
+
+#[path = "doors/operations.rs"]
+mod operations;
 
 use fake::Fake;
 use run::Doors;
@@ -28,29 +33,41 @@ fn account(account_id: &str, display_name: &str, time_zone: &str) -> Account {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_that_is_not_everywhere_exits_with_3() {
-    let switched = |nodes_live, nodes_applied, nodes_silent| SetCampaignStatusResponse {
-        ads_changed: 12,
-        zones_changed: 500,
-        nodes_live,
-        nodes_applied,
-        nodes_silent,
-        elapsed: Some(prost_types::Duration { seconds: 0, nanos: 3_200_000 }),
-        ..SetCampaignStatusResponse::default()
-    };
+    let switched =
+        |catalog_version, nodes_live, nodes_applied, nodes_silent| SetCampaignStatusResponse {
+            catalog_version,
+            ads_changed: 3,
+            zones_changed: 5,
+            nodes_live,
+            nodes_applied,
+            nodes_silent,
+            elapsed: Some(prost_types::Duration { seconds: 0, nanos: 2_400_000 }),
+        };
+    let fake = |switched| Fake { switched, ..Fake::default() };
     let pause = ["campaign", "pause", "7:summer"];
-    let done = doors(Fake { switched: switched(1, 1, 0), ..Fake::default() }).await;
+    let done = doors(fake(switched(9, 3, 3, 0))).await;
     assert_eq!(
         done.run(&pause).await.ok(),
-        "paused 7:summer: 12 ads in 500 zones stopped on 1 of 1 node in 3.2 ms\n"
+        "paused 7:summer: 3 ads in 5 zones stopped on 3 of 3 nodes in 2.4 ms\n"
     );
-    let behind = doors(Fake { switched: switched(2, 1, 0), ..Fake::default() }).await;
+    let behind = doors(fake(switched(9, 2, 1, 0))).await;
     let ran = behind.run(&pause).await;
     assert!(ran.stdout.contains("stopped on 1 of 2 nodes"), "{ran:?}");
     let stderr = ran.failed(3);
     assert!(stderr.starts_with("slotwisectl: not applied everywhere: 1 live node"), "{stderr}");
-    let silent = doors(Fake { switched: switched(1, 1, 2), ..Fake::default() }).await;
+    let silent = doors(fake(switched(9, 1, 1, 1))).await;
     let stderr = silent.run(&["--json", "campaign", "pause", "7:summer"]).await.failed(3);
-    assert!(stderr.contains("2 known nodes not heard of"), "{stderr}");
+    let expected = "1 node has not been heard of and may still serve it";
+    assert!(stderr.contains(expected), "{stderr}");
+
+    let unstored = doors(fake(switched(0, 1, 1, 0))).await;
+    let ran = unstored.run(&pause).await;
+    assert!(ran.stdout.contains("stopped on this node in 2.4 ms"), "{ran:?}");
+    assert_eq!(
+        ran.failed(3),
+        "slotwisectl: not stored yet: stopped on this node only; it will be stored when the store \
+         is back; for the other nodes ask each one's own admin door\n"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

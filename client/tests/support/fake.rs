@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use slotwise_proto::v1::catalog_service_server::{CatalogService, CatalogServiceServer};
 use slotwise_proto::v1::import_request::Step;
+use slotwise_proto::v1::user_service_server::{UserService, UserServiceServer};
 use slotwise_proto::v1::*;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_stream::{Stream, StreamExt};
@@ -26,15 +27,53 @@ pub(crate) struct Fake {
     pub(crate) import_problems: Vec<ImportProblem>,
     /// One inner list for each call of WatchChanges; each ends as if the node were restarted.
     pub(crate) watched: Mutex<Vec<Vec<CatalogChange>>>,
-    pub(crate) puts: std::sync::Arc<Mutex<Vec<PutCampaignRequest>>>,
-    pub(crate) after_versions: std::sync::Arc<Mutex<Vec<u64>>>,
+    pub(crate) puts: Arc<Mutex<Vec<PutCampaignRequest>>>,
+    pub(crate) after_versions: Arc<Mutex<Vec<u64>>>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) users: FakeUsers,
+    /// The `authorization` of each call of ListNodes.
+    pub(crate) tokens: Arc<Mutex<Vec<Option<String>>>>,
+}
+
+/// Visitors, alike.
+#[derive(Clone, Default)]
+pub(crate) struct FakeUsers {
+    pub(crate) profile: Profile,
+    pub(crate) held_something: bool,
+    pub(crate) asked: Arc<Mutex<Vec<GetProfileRequest>>>,
+    pub(crate) updates: Arc<Mutex<Vec<UpdateSegmentsRequest>>>,
+    pub(crate) forgotten: Arc<Mutex<Vec<ForgetUserRequest>>>,
+}
+
+#[tonic::async_trait]
+impl UserService for FakeUsers {
+    async fn get_profile(&self, request: Request<GetProfileRequest>) -> Answer<Profile> {
+        self.asked.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(self.profile.clone()))
+    }
+
+    async fn update_segments(&self, request: Request<UpdateSegmentsRequest>) -> Answer<Profile> {
+        self.updates.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(self.profile.clone()))
+    }
+
+    async fn forget_user(&self, request: Request<ForgetUserRequest>) -> Answer<ForgetUserResponse> {
+        self.forgotten.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(ForgetUserResponse { held_something: self.held_something }))
+    }
 }
 
 /// Serves `fake` until the test ends.
 pub(crate) async fn serve(fake: Fake) -> SocketAddr {
+    serve_on(Server::builder(), fake).await
+}
+
+/// As [`serve`], on a server that may ask for certificates.
+pub(crate) async fn serve_on(mut server: Server, fake: Fake) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let door = Server::builder().add_service(CatalogServiceServer::new(fake));
+    let users = UserServiceServer::new(fake.users.clone());
+    let door = server.add_service(users).add_service(CatalogServiceServer::new(fake));
     tokio::spawn(door.serve_with_incoming(TcpListenerStream::new(listener)));
     address
 }
@@ -63,7 +102,13 @@ door! {
         get_delivery(GetDeliveryRequest) -> Delivery;
         put_ad(PutAdRequest) -> CatalogChange;
         get_ad(GetAdRequest) -> Ad;
-        list_nodes(ListNodesRequest) -> ListNodesResponse;
+    }
+
+    async fn list_nodes(&self, request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {
+        let token = request.metadata().get("authorization");
+        let token = token.map(|value| value.to_str().unwrap().to_owned());
+        self.tokens.lock().unwrap().push(token);
+        Ok(Response::new(ListNodesResponse { nodes: self.nodes.clone() }))
     }
 
     type ExportStream = Answers<CatalogRecord>;

@@ -40,6 +40,7 @@ impl Doors {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_slotwisectl"));
         command.env_remove("SLOTWISE_ADMIN_ADDR").env_remove("SLOTWISE_DECISION_ADDR");
+        command.env_remove("SLOTWISE_TOKEN");
         command.arg("--admin-addr").arg(self.admin.to_string());
         command.arg("--decision-addr").arg(format!("http://{}", self.decision));
         command.args(args).kill_on_drop(true);
@@ -62,7 +63,8 @@ impl Doors {
     }
 }
 
-fn ran(output: std::process::Output) -> Ran {
+/// What a run that has ended said.
+pub(crate) fn ran(output: std::process::Output) -> Ran {
     Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
