@@ -14,7 +14,7 @@ use crate::refresh::Served;
 
 /// Between two looks at how far the others have come: at first, and at most.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
-const LOOK_AGAIN_MAX: Duration = Duration::from_millis(20);
+const LOOK_AGAIN_MAX: Duration = Duration::from_millis(5);
 
 /// What this node is made of that can be in trouble, and says so.
 #[derive(Clone)]
