@@ -129,7 +129,7 @@ impl Fleet {
         let served = self.senses.served.borrow().clone();
         let mut reasons = vec![served.degraded_reason, self.senses.profiles.borrow().clone()];
         let skew_us = *self.skew_us.borrow();
-        if skew_us.unsigned_abs() > CLOCK_SKEW_MAX.as_micros() as u64 {
+        if Duration::from_micros(skew_us.unsigned_abs()) > CLOCK_SKEW_MAX {
             let skew_s = skew_us as f64 / 1e6;
             reasons.push(format!("this node's clock is {skew_s:+.1} s off the store's"));
         }

@@ -148,6 +148,8 @@ impl Follower {
     async fn refill(&mut self) -> Result<(), StoreError> {
         let version = self.head.version;
         if let Some(disk) = &self.disk
+            // One that is behind is no offer.
+            && disk.failed.is_none()
             && self.store.wants_refill(&self.node.id, version).await?
             && let Some(stored) = read(&disk.snapshot)?
         {
@@ -279,6 +281,7 @@ impl Follower {
         self.publish.send_modify(|served| {
             served.version = head.version;
             served.is_loaded = true;
+            served.ads = self.builder.ads_len();
             served.quarantined_rows = u32::try_from(self.quarantined.len()).unwrap_or(u32::MAX);
         });
     }
