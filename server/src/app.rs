@@ -3,31 +3,36 @@
 mod clock;
 mod decisions;
 mod doors;
+mod guards;
+mod identity;
 mod lock;
+mod standing;
+mod stores;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use slotwise_core::index::Index;
+use tokio::task::JoinHandle;
 
 pub use clock::SystemClock;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::doors::{Admin, Chooser};
+use crate::doors::{Admin, Chooser, Users};
+use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
-use crate::ports::{CatalogStore, Clock, ProfileStore};
-use crate::refresh::Refresh;
-use crate::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
+use crate::kills::Kills;
+use crate::ports::{Clock, ProfileStore};
+use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
 use crate::telemetry::{Counters, Metric};
+use crate::visitors::VisitorHash;
 use doors::Doors;
+use guards::Guards;
 use lock::DataDirLock;
-
-/// How long the first load of the catalogue may take before the start says so and gives up.
-const FIRST_LOAD_MAX: Duration = Duration::from_secs(300);
+use stores::{FIRST_LOAD_MAX, Stores};
 
 /// A running Slotwise.
 pub struct App {
@@ -37,57 +42,89 @@ pub struct App {
     profiles: Arc<dyn ProfileStore>,
     counters: Arc<Counters>,
     shutdown_deadline: Duration,
+    tasks: Vec<JoinHandle<()>>,
     // Dropped last, in this order.
     _refresh: Refresh,
     _lock: DataDirLock,
 }
 
+impl Drop for App {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
 impl App {
-    /// Starts everything on the embedded store; every door answers when this returns.
+    /// Starts everything; every door answers when this returns.
     ///
     /// # Errors
-    /// When the data directory or an address cannot be had, or the catalogue cannot be loaded.
+    /// When a certificate, a key or the identities will not do, the data directory or an address
+    /// cannot be had, or there is no catalogue: neither in the store nor on this node's disk.
     pub async fn start(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        let guards = Guards::read(config)?;
         let dir = &config.data_dir;
         let at = || format!("data_dir = {:?}", dir.display());
         std::fs::create_dir_all(dir).with_context(at)?;
         let lock = DataDirLock::take(dir).with_context(at)?;
-        let catalog_store: Arc<dyn CatalogStore> =
-            Arc::new(EmbeddedCatalog::open(dir).with_context(at)?);
-        let profiles = open_profiles(dir.clone(), Arc::clone(&clock)).await.with_context(at)?;
+        let stores = Stores::open(config, Arc::clone(&clock)).await?;
 
-        let (index, in_flight) = (Arc::new(Index::default()), Arc::new(InFlight::default()));
+        let index = Arc::new(Index::default());
+        let node = Node {
+            id: identity::node_id(config.node_id.as_deref(), dir)?,
+            kills: Arc::new(Kills::open(dir.join("kills"), &index).with_context(at)?),
+            in_flight: Arc::new(InFlight::default()),
+            index,
+        };
         let refresh = Refresh::start(
-            Arc::clone(&catalog_store),
-            Arc::clone(&index),
-            Arc::clone(&in_flight),
+            Arc::clone(&stores.catalog),
+            node.clone(),
+            stores.disk,
             Arc::clone(&clock),
         )?;
+        let senses = Senses {
+            served: refresh.served(),
+            profiles: stores.profiles.degraded(),
+            forgets: stores.profiles.forgets(),
+            clock: Arc::clone(&clock),
+        };
+        let fleet = Arc::new(Fleet::new(stores.nodes, node.id.clone(), senses));
         first_load(&refresh).await?;
+        fleet.report().await;
+        if stores.is_shared {
+            // What was changed by somebody who did not know of this node yet is seen before
+            // anybody can ask here.
+            wait_for_check(&mut refresh.served()).await;
+        }
 
         let counters = Arc::<Counters>::default();
-        let secret = catalog_store.secret("visitor-hash").await?;
+        let visitors = VisitorHash::new(&stores.visitor_secret);
         let chooser = Chooser {
-            index: Arc::clone(&index),
-            profiles: Arc::clone(&profiles),
+            index: Arc::clone(&node.index),
+            profiles: Arc::clone(&stores.profiles),
             clock: Arc::clone(&clock),
-            visitor_key: *secret.first_chunk().ok_or_else(|| anyhow!("a secret is too short"))?,
-            served: refresh.served(),
-            stale_after_us: config
-                .catalog_stale_after
-                .and_then(|age| i64::try_from(age.as_micros()).ok()),
+            visitors,
+            freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
-        let catalog = Catalog::new(catalog_store, Arc::clone(&index), clock);
-        let admin = Arc::new(Admin::new(catalog, index, refresh.served(), Arc::clone(&in_flight)));
-        let doors = Doors::open(config, chooser, Arc::clone(&admin), in_flight).await?;
+        let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), Arc::clone(&clock));
+        let users = Users { profiles: Arc::clone(&stores.profiles), hash: visitors, clock };
+        let in_flight = Arc::clone(&node.in_flight);
+        let served = refresh.served();
+        let admin = Arc::new(Admin::new(catalog, node, served, Arc::clone(&fleet), users));
+        let doors = Doors::open(config, guards, chooser, Arc::clone(&admin), in_flight).await?;
+        let tasks = vec![
+            fleet.beat(),
+            standing::write_back(Arc::clone(&admin)),
+            doors.follow_health(fleet.degraded()),
+        ];
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {
             admin,
             doors,
-            profiles,
+            profiles: stores.profiles,
             counters,
             shutdown_deadline,
+            tasks,
             _refresh: refresh,
             _lock: lock,
         })
@@ -122,6 +159,8 @@ impl App {
     pub async fn stop(self) -> anyhow::Result<bool> {
         let began = Instant::now();
         let is_finished = self.doors.close(self.shutdown_deadline).await;
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.admin.fleet.leave().await;
         let left = self.shutdown_deadline.saturating_sub(began.elapsed());
         // The disk gets its time even where the callers took it all.
         let flush = tokio::time::timeout(left.max(Duration::from_secs(1)), self.profiles.flush());
@@ -135,14 +174,6 @@ impl App {
         );
         Ok(is_finished)
     }
-}
-
-async fn open_profiles(
-    dir: PathBuf,
-    clock: Arc<dyn Clock>,
-) -> anyhow::Result<Arc<dyn ProfileStore>> {
-    let opened = tokio::task::spawn_blocking(move || EmbeddedProfiles::open(&dir, clock));
-    Ok(Arc::new(opened.await??))
 }
 
 async fn first_load(refresh: &Refresh) -> anyhow::Result<()> {

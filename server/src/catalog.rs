@@ -18,7 +18,7 @@ use slotwise_core::index::Index;
 pub use change::{STATUS_WANTED, StatusChange};
 pub use check::{Checker, change_of};
 pub use import::{ImportOptions, ImportOutcome};
-pub use object::{Object, record_from, status_from};
+pub use object::{Object, owner_of_row, record_from, status_from};
 pub use problem::{CatalogError, Problem};
 pub use query::{ListRequest, Page, decode_token, encode_token, page_size};
 

@@ -1,4 +1,4 @@
-//! The command line of `slotwise`: `serve` and `config`.
+//! The command line of `slotwise`: `serve`, `config` and `token`.
 
 mod demo;
 mod ready;
@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, SystemClock};
 use crate::config::{Config, Effective, SETTINGS};
+use crate::doors::Token;
 use crate::telemetry;
 
 /// Runs the command that the process was started with; errors go to standard error.
@@ -22,6 +23,7 @@ pub fn run() -> ExitCode {
     let result = match matches.subcommand() {
         Some(("serve", given)) => serve(given),
         Some(("config", given)) => print_config(given),
+        Some(("token", _)) => print_token(),
         // Clap lets nothing else through.
         _ => Ok(()),
     };
@@ -36,8 +38,11 @@ pub fn run() -> ExitCode {
 
 fn command() -> Command {
     let settings = SETTINGS.map(|setting| {
-        let names = format!("{} [default: {}]", setting.help, setting.default);
-        Arg::new(setting.key).long(setting.flag()).value_name("VALUE").help(names)
+        let help = match setting.default {
+            "" => setting.help.to_owned(),
+            default => format!("{} [default: {default}]", setting.help),
+        };
+        Arg::new(setting.key).long(setting.flag()).value_name("VALUE").help(help)
     });
     let file = Arg::new("config")
         .long("config")
@@ -70,6 +75,10 @@ fn command() -> Command {
                 .arg(&file)
                 .args(&settings),
         )
+        .subcommand(
+            Command::new("token")
+                .about("Make a bearer token for the admin door, and its line for admin_identities"),
+        )
 }
 
 fn effective(given: &ArgMatches) -> anyhow::Result<Effective> {
@@ -88,6 +97,17 @@ fn print_config(given: &ArgMatches) -> anyhow::Result<()> {
     for (key, value) in effective.values() {
         println!("{:<50} # {}", format!("{key} = {:?}", value.text), value.origin);
     }
+    Ok(())
+}
+
+/// The token goes to standard output once; nothing keeps it but its hash.
+fn print_token() -> anyhow::Result<()> {
+    let token = Token::random()?;
+    println!("{}", token.text);
+    println!();
+    println!("token_sha256 = \"{}\"", token.sha256);
+    eprintln!("the first line is for its holder and is not shown again; the last is for the file");
+    eprintln!("that admin_identities names, below [[identity]] with name and role");
     Ok(())
 }
 
@@ -120,7 +140,7 @@ async fn serve_until_told(config: &Config, with_demo: bool) -> anyhow::Result<()
         if with_demo {
             demo::import(&app).await.context("the sample catalogue")?;
         }
-        ready::wait(&app).await?;
+        ready::wait(&app, config).await?;
         ready::print(&app, config).await?;
         anyhow::Ok(app)
     };

@@ -1,8 +1,11 @@
 //! The configuration: one TOML file, the environment over it, flags over both; read once and
 //! checked before anything listens.
 
+mod files;
 mod layers;
+mod redis;
 mod settings;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,10 +13,16 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+pub use files::{FileError, NamedFile, TlsFiles};
 pub use layers::{ConfigError, Effective, Origin, Value};
+pub use redis::{Place, RedisAddress};
 pub use settings::{SETTINGS, Setting};
+pub use store::StoreChoice;
 
+use crate::limits::ID_BYTES_MAX;
 use crate::telemetry::LogFormat;
+use files::tls;
+use store::store;
 
 /// The checked configuration.
 #[derive(Debug)]
@@ -24,7 +33,19 @@ pub struct Config {
     pub event_addr: SocketAddr,
     /// Where the catalogue is managed.
     pub admin_addr: SocketAddr,
-    /// Where the embedded store keeps its files.
+    /// The decision door's TLS.
+    pub decision_tls: Option<TlsFiles>,
+    /// The event door's TLS.
+    pub event_tls: Option<TlsFiles>,
+    /// The admin door's TLS.
+    pub admin_tls: Option<TlsFiles>,
+    /// Who may call the admin door; nothing: whoever is on this machine.
+    pub admin_identities: Option<NamedFile>,
+    /// Where the catalogue and the profiles are kept.
+    pub store: StoreChoice,
+    /// What this node is called; nothing: it makes up a name and keeps it.
+    pub node_id: Option<String>,
+    /// Where the embedded store keeps its files, and any other store's node its copy.
     pub data_dir: PathBuf,
     /// Threads that answer decisions.
     pub decision_threads: usize,
@@ -58,6 +79,15 @@ impl Config {
             decision_addr: addr("decision_addr")?,
             event_addr: addr("event_addr")?,
             admin_addr: addr("admin_addr")?,
+            decision_tls: tls(
+                effective,
+                ["decision_tls_cert", "decision_tls_key", "decision_tls_client_ca"],
+            )?,
+            event_tls: tls(effective, ["event_tls_cert", "event_tls_key", "event_tls_client_ca"])?,
+            admin_tls: tls(effective, ["admin_tls_cert", "admin_tls_key", "admin_tls_client_ca"])?,
+            admin_identities: NamedFile::new(effective, "admin_identities")?,
+            store: store(effective)?,
+            node_id: effective.parse("node_id", node_id)?,
             data_dir: effective.parse("data_dir", |text| match text {
                 "" => Err("is empty; a directory such as ./slotwise-data would do"),
                 path => Ok(PathBuf::from(path)),
@@ -72,15 +102,38 @@ impl Config {
                     .map_err(|_| "is no log filter, such as info,slotwise_server=debug")
             })?,
         };
-        if !config.admin_addr.ip().is_loopback() {
-            return Err(effective.refuse(
-                "admin_addr",
-                "is not on loopback, and this version cannot ask callers who they are; \
-                 127.0.0.1:7072 would do, with an SSH tunnel from elsewhere",
-            ));
-        }
+        config.check_admin_door(effective)?;
         Ok(config)
     }
+
+    /// Who can reach the admin door must be asked who they are, in a way that nobody overhears.
+    fn check_admin_door(&self, effective: &Effective) -> Result<(), ConfigError> {
+        let is_reachable = !self.admin_addr.ip().is_loopback();
+        if is_reachable && (self.admin_identities.is_none() || self.admin_tls.is_none()) {
+            return Err(effective.refuse(
+                "admin_addr",
+                "is not on loopback: set admin_identities, so that callers are asked who they \
+                 are, and admin_tls_cert with admin_tls_key, so that nobody overhears the answer; \
+                 or 127.0.0.1:7072 would do, with an SSH tunnel from elsewhere",
+            ));
+        }
+        let has_client_ca = self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        if has_client_ca && self.admin_identities.is_none() {
+            return Err(effective.refuse(
+                "admin_tls_client_ca",
+                "says whose certificates to take, and nothing says who they are: set \
+                 admin_identities, too",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn node_id(text: &str) -> Result<Option<String>, &'static str> {
+    if text.len() > ID_BYTES_MAX || text.chars().any(char::is_control) {
+        return Err("is no name of up to 128 bytes without control characters");
+    }
+    Ok(Some(text.to_owned()).filter(|name| !name.is_empty()))
 }
 
 fn threads(text: &str) -> Result<usize, &'static str> {
@@ -110,6 +163,63 @@ mod tests {
         assert_eq!(config.data_dir, PathBuf::from("./slotwise-data"));
         assert_eq!(config.shutdown_deadline, Duration::from_secs(10));
         assert_eq!(config.catalog_stale_after, None);
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_go_together() {
+        for door in ["decision", "event", "admin"] {
+            let [cert, key, ca] = ["cert", "key", "client_ca"].map(|of| -> &'static str {
+                let key = format!("{door}_tls_{of}");
+                SETTINGS.iter().find(|setting| setting.key == key).unwrap().key
+            });
+            for (given, missing) in [
+                (vec![cert], key),
+                (vec![key], cert),
+                (vec![ca], cert),
+                (vec![cert, ca], key),
+                (vec![key, ca], cert),
+            ] {
+                let values: Vec<_> = given.iter().map(|given| (*given, "a.pem")).collect();
+                let error = Config::new(&flags(&values)).unwrap_err().to_string();
+                assert!(error.contains(&format!("{missing} = \"\" is missing")), "{error}");
+                assert!(given.iter().any(|given| error.contains(given)), "{error}");
+            }
+        }
+        let all = [("event_tls_cert", "c.pem"), ("event_tls_key", "k.pem")];
+        let config = Config::new(&flags(&all)).unwrap();
+        let named = |key, path: &str| NamedFile { key, path: path.into() };
+        let (cert, key) = (named("event_tls_cert", "c.pem"), named("event_tls_key", "k.pem"));
+        assert_eq!(config.event_tls, Some(TlsFiles { cert, key, client_ca: None }));
+        assert_eq!(config.decision_tls, None);
+        assert_eq!(config.admin_tls, None);
+    }
+
+    #[test]
+    fn an_admin_door_that_others_reach_needs_identities_and_tls() {
+        let identities = ("admin_identities", "who.toml");
+        let tls = [("admin_tls_cert", "c.pem"), ("admin_tls_key", "k.pem")];
+        for addr in ["0.0.0.0:7072", "[::]:7072", "192.0.2.1:7072"] {
+            let addr = ("admin_addr", addr);
+            for given in [vec![addr], vec![addr, identities], vec![addr, tls[0], tls[1]]] {
+                let error = Config::new(&flags(&given)).unwrap_err().to_string();
+                for word in ["admin_identities", "admin_tls_cert", "admin_tls_key", addr.1] {
+                    assert!(error.contains(word), "{error}");
+                }
+            }
+            Config::new(&flags(&[addr, identities, tls[0], tls[1]])).unwrap();
+        }
+        // On this machine either does without the other.
+        Config::new(&flags(&[identities])).unwrap();
+        Config::new(&flags(&tls)).unwrap();
+        // A certificate alone says a name, and nothing says what that name may do.
+        let ca = ("admin_tls_client_ca", "ca.pem");
+        let error = Config::new(&flags(&[tls[0], tls[1], ca])).unwrap_err().to_string();
+        assert!(error.contains("admin_tls_client_ca") && error.contains("admin_identities"));
+        Config::new(&flags(&[tls[0], tls[1], ca, identities])).unwrap();
+        // The other doors serve everybody.
+        for key in ["decision_addr", "event_addr"] {
+            Config::new(&flags(&[(key, "0.0.0.0:7070")])).unwrap();
+        }
     }
 
     #[test]

@@ -8,9 +8,13 @@ mod health;
 mod held;
 mod listener;
 mod refusal;
+mod reload;
+mod tls;
 
-pub use admin::{Admin, AdminDoor};
+pub use admin::{Admin, AdminDoor, Identities, Token, Users};
 pub use calls::Calls;
 pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};
 pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max, serve, server};
+pub use reload::Reloaded;
+pub use tls::{ClientCertificates, Tls};

@@ -25,6 +25,15 @@ pub const DECISION_MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub const BLOCKED_MAX: usize = 1_000;
 /// Sizes in one request or zone: there are some thirty in common use.
 pub const SIZES_MAX: usize = 64;
+/// Bytes of a segment's name, its family included: as for an id.
+pub const SEGMENT_NAME_BYTES_MAX: usize = ID_BYTES_MAX;
+/// Segments that one call adds, and that it removes: as many as a visitor can have.
+pub const SEGMENTS_CHANGED_MAX: usize = slotwise_core::model::SEGMENTS_IN_PROFILE_MAX;
+/// How long a segment lives where the caller does not say.
+pub const SEGMENT_LIFE_DEFAULT: Duration = Duration::from_secs(30 * 86_400);
+/// The longest life of a segment: nothing of a visitor is kept longer than the showings are.
+pub const SEGMENT_LIFE_MAX: Duration = HISTORY;
+const _: () = assert!(SEGMENT_LIFE_DEFAULT.as_micros() <= SEGMENT_LIFE_MAX.as_micros());
 /// Longest deadline that a caller may ask for: past a minute nobody waits for an ad.
 pub const TIMEOUT_MS_MAX: u32 = 60_000;
 
@@ -111,8 +120,28 @@ pub const PROFILE_FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 pub const PROFILE_PENDING_MAX: usize = 350_000;
 /// Bytes of exposures on disk, beyond twice the profiles themselves, that start a compaction.
 pub const PROFILE_JOURNAL_BYTES_MIN: u64 = 64 << 20;
+/// Visitors of whom it is remembered until when they were forgotten, for as long as something
+/// that was shown before could count: with 48 bytes each some 5 MB. Above it the oldest goes.
+pub const FORGETS_REMEMBERED_MAX: usize = 100_000;
+/// Bytes of profiles on disk that a forget looks through before what was shown meanwhile is
+/// written down: at a GB a second a third of the interval in which that is promised.
+pub const FORGET_STEP_BYTES: usize = 64 << 20;
 /// How often profiles that nothing asks for any more are dropped from memory.
 pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+// ---- TLS and identities ----------------------------------------------------------------------
+
+/// Bytes of a file that a setting names: some hundred certificates, or all identities.
+pub const NAMED_FILE_BYTES_MAX: u64 = 1 << 20;
+/// How often such files are looked at for a change: a replaced certificate or a withdrawn token is
+/// no emergency of less than a few seconds, and reading some KB costs nothing.
+pub const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a TLS handshake may take: two round trips, with room for retransmissions.
+pub const TLS_HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+const _: () =
+    assert!(TLS_HANDSHAKE_MAX.as_millis() < FIRST_WORD_MAX.as_millis(), "then comes the preface");
+/// Identities of the admin door. Each call compares its token with all of them, in some 10 us.
+pub const IDENTITIES_MAX: usize = 1_000;
 
 // ---- How long we wait, and how much at once --------------------------------------------------
 
@@ -120,8 +149,25 @@ pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// Rows of changes that are read at once; beyond it a reload is cheaper.
 pub const DELTA_ROWS_MAX: usize = 200_000;
+/// A node that the others have not heard of for so long is no longer known: it has been taken
+/// away without a goodbye. Until then it counts as silent, as it may still serve.
+pub const NODE_REMEMBERED: Duration = Duration::from_secs(600);
+/// A node says that it lives this often.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// A node is live when it was heard of within this: two heartbeats may be lost.
+pub const NODE_LIVE: Duration = Duration::from_secs(3);
+const _: () = assert!(NODE_LIVE.as_millis() >= 3 * HEARTBEAT_INTERVAL.as_millis());
+/// Clocks that are further apart than this are said to be: windows and flights begin and end by
+/// them.
+pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 /// A profile read may take this long where the caller sets no deadline.
 pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
+/// A profile read on the admin door: whoever asks what is known of a visitor waits for the answer.
+pub const PROFILE_SHOWN_WAIT: Duration = Duration::from_secs(2);
+/// ForgetUser waits this long for every node to follow: above what a node needs to be missed and
+/// to count as gone.
+pub const FORGET_WAIT_MAX: Duration = Duration::from_secs(10);
+const _: () = assert!(FORGET_WAIT_MAX.as_millis() > NODE_LIVE.as_millis());
 /// Open connections on one door, where the process may open so many files; see
 /// [`crate::doors::connections_max`].
 pub const CONNECTIONS_MAX: usize = 10_000;
@@ -153,3 +199,59 @@ pub const ANSWER_PATIENCE: Duration = Duration::from_millis(300);
 const _: () = assert!(ANSWER_PATIENCE.as_millis() < STATUS_WAIT_DEFAULT.as_millis());
 /// An import whose caller sends nothing for so long is ended: others wait for their turn.
 pub const IMPORT_STALL_MAX: Duration = Duration::from_secs(30);
+
+// ---- Redis -----------------------------------------------------------------------------------
+
+/// A call to Redis that has no reply within this has none: the connection is made anew. Ten times
+/// what our longest script takes on a slow machine, and a watchdog's interval and this together
+/// find a half-open connection in under two seconds.
+pub const REDIS_CALL_MAX: Duration = Duration::from_secs(1);
+/// A connection that is not there within this is given up.
+pub const REDIS_CONNECT_MAX: Duration = Duration::from_secs(1);
+/// A connection is asked for a sign of life this often.
+pub const REDIS_WATCH_INTERVAL: Duration = Duration::from_millis(500);
+const _: () = assert!(REDIS_WATCH_INTERVAL.as_millis() + REDIS_CALL_MAX.as_millis() < 5_000);
+/// The first pause before another attempt to connect.
+pub const REDIS_BACKOFF_MIN: Duration = Duration::from_millis(20);
+/// The longest: a server that came back is found again well within two seconds.
+pub const REDIS_BACKOFF_MAX: Duration = Duration::from_millis(500);
+const _: () = assert!(REDIS_BACKOFF_MAX.as_millis() + REDIS_CONNECT_MAX.as_millis() < 2_000);
+/// A connection is made anew at this age, so that a changed name or balance is followed.
+pub const REDIS_CONNECTION_AGE_MAX: Duration = Duration::from_secs(1_800);
+/// Commands on their way into one connection; further callers wait, within their own bounds.
+pub const REDIS_QUEUE_MAX: usize = 1_024;
+/// A cluster is asked who has what this often, beside whenever a node says that it has moved.
+pub const REDIS_TOPOLOGY_INTERVAL: Duration = Duration::from_secs(1);
+/// Rows that one script writes or one command reads: about a millisecond of Redis's time, in
+/// which no visitor's profile is read.
+pub const REDIS_PART_ROWS: usize = 200;
+/// Rows of a staged change that one script folds in: as above, with what it removes.
+pub const REDIS_FOLD_ROWS: usize = 100;
+/// Changed rows that one script reads at one version; more are read part by part.
+pub const REDIS_SCRIPT_ROWS_MAX: usize = 1_000;
+/// A staged change that nobody goes on with is gone after this.
+pub const REDIS_STAGE_LIFE: Duration = Duration::from_secs(300);
+/// Changes, and beside them lines of imports, in the audit log: memory is dearer than disk, so a
+/// tenth of what the embedded store keeps.
+pub const REDIS_AUDIT_ROWS_MAX: u64 = AUDIT_ROWS_MAX / 10;
+/// Before a store that came back empty is filled, every node has this long to offer what it
+/// holds: some polls.
+pub const REFILL_WAIT_US: u64 = 600_000;
+const _: () = assert!(REFILL_WAIT_US as u128 >= 2 * REFRESH_INTERVAL.as_micros());
+/// An offer that was not repeated for so long is void: its node has gone.
+pub const REFILL_OFFER_LIFE_US: u64 = 1_500_000;
+/// A refilled store begins so far above the newest version on any disk: changes that were
+/// acknowledged in the moment before the loss, and reached no disk, are below.
+pub const REFILL_VERSIONS_JUMP: u64 = 1_000;
+/// And so far above the last serials, for the objects of these changes.
+pub const REFILL_SERIALS_JUMP: u32 = 1_000_000;
+
+// ---- The snapshot on disk --------------------------------------------------------------------
+
+/// Bytes of changes behind the whole catalogue, beyond its own size, that make it be written anew.
+pub const SNAPSHOT_CHANGES_BYTES_MIN: u64 = 16 << 20;
+/// Bytes of a frame: a megabyte of objects, or one that is as large as a door lets in; a larger
+/// number is damage.
+pub const SNAPSHOT_FRAME_BYTES_MAX: usize = 8 << 20;
+/// A snapshot that could not be written is tried again after this, as all of it has to be read.
+pub const SNAPSHOT_RETRY: Duration = Duration::from_secs(10);

@@ -3,13 +3,15 @@
 
 mod catalog;
 mod clock;
+mod nodes;
 mod profiles;
 
 pub use catalog::{
-    AuditPage, AuditQuery, AuditRow, CatalogStore, Commit, Delta, Head, ListQuery, Put, Row,
+    AuditPage, AuditQuery, AuditRow, CatalogStore, Commit, Delta, Head, Image, ListQuery, Put, Row,
 };
 pub use clock::Clock;
-pub use profiles::{Admit, ProfileStore, VisitorKey};
+pub use nodes::{NodeReport, NodeSeen, NodeStore};
+pub use profiles::{Admission, Forgotten, Known, ProfileStore, SegmentsChange, VisitorKey};
 
 /// Why a store did not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]

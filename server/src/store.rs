@@ -1,3 +1,4 @@
 //! The implementations of the ports. Only `app` names them.
 
 pub mod embedded;
+pub mod redis;

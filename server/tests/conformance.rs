@@ -12,6 +12,12 @@ use std::sync::Arc;
 
 use slotwise_server::ports::{CatalogStore, Clock, ProfileStore};
 use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
+use slotwise_server::store::redis::{Redis, RedisCatalog};
+
+use crate::redis_server::{RedisCluster, RedisServer};
+
+#[path = "support/redis.rs"]
+mod redis_server;
 
 #[path = "conformance/catalog.rs"]
 mod catalog;
@@ -23,6 +29,8 @@ mod feed;
 mod listing;
 #[path = "conformance/profiles.rs"]
 mod profiles;
+#[path = "conformance/profiles_users.rs"]
+mod profiles_users;
 #[path = "conformance/together.rs"]
 mod together;
 
@@ -96,6 +104,22 @@ macro_rules! suite {
                 a_long_history_is_kept_whole
                 exposures_older_than_the_history_are_gone_after_reopening
             }
+            profiles_users {
+                segments_are_added_renewed_and_removed
+                segments_lapse_at_their_time
+                segments_survive_reopening
+                a_visitor_has_at_most_256_segments
+                segments_of_two_accounts_are_apart
+                parallel_changes_of_segments_lose_none
+                a_visitor_is_forgotten_in_one_account
+                a_visitor_is_forgotten_in_every_account
+                a_forget_says_whether_anything_was_held
+                forgets_are_counted
+                what_is_shown_after_a_forget_makes_a_new_profile
+                what_was_shown_before_a_forget_does_not_come_back
+                parallel_forgets_and_admits_leave_the_others_whole
+                every_advertisers_list_goes
+            }
         );
     };
     ($name:ident, $harness:expr, $($of:ident { $($test:ident)* })*) => {
@@ -111,6 +135,8 @@ macro_rules! suite {
 }
 
 suite!(embedded, crate::Embedded::default());
+suite!(redis, crate::OnRedis::alone());
+suite!(redis_cluster, crate::OnRedis::cluster());
 
 /// The embedded stores in a directory of their own.
 struct Embedded(tempfile::TempDir);
@@ -128,5 +154,54 @@ impl Harness for Embedded {
 
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
         Arc::new(EmbeddedProfiles::open(self.0.path(), clock).unwrap())
+    }
+}
+
+/// A Redis of its own, or a part of a cluster's keys.
+struct OnRedis {
+    url: String,
+    prefix: String,
+    _server: Option<RedisServer>,
+    _cluster: Option<Arc<RedisCluster>>,
+    profiles: tempfile::TempDir,
+}
+
+impl OnRedis {
+    fn alone() -> Self {
+        let server = RedisServer::start();
+        Self {
+            url: server.url(),
+            prefix: "slotwise".to_owned(),
+            _server: Some(server),
+            _cluster: None,
+            profiles: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn cluster() -> Self {
+        let cluster = RedisCluster::shared();
+        Self {
+            url: cluster.url(),
+            prefix: format!("test-{}", cluster.next()),
+            _server: None,
+            _cluster: Some(cluster),
+            profiles: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    async fn redis(&self) -> Arc<Redis> {
+        let redis = Redis::open(self.url.parse().unwrap(), &self.prefix).unwrap();
+        redis.wait().await.unwrap();
+        Arc::new(redis)
+    }
+}
+
+impl Harness for OnRedis {
+    async fn catalog(&self) -> Arc<dyn CatalogStore> {
+        Arc::new(RedisCatalog::open(self.redis().await, 0).await)
+    }
+
+    async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
+        Arc::new(EmbeddedProfiles::open(self.profiles.path(), clock).unwrap())
     }
 }

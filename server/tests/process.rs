@@ -10,6 +10,7 @@ mod process {
     mod child;
     mod config;
     mod doors;
+    mod guards;
     mod privacy;
     mod start;
     mod stop;

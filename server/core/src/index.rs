@@ -60,6 +60,12 @@ impl Index {
         shard.find(hash, |block| block.is_of(site, zone)).cloned()
     }
 
+    /// Every zone's block, each as it is when it is reached: for questions of people, as it walks
+    /// over all of them.
+    pub fn blocks(&self) -> impl Iterator<Item = Arc<ZoneBlock>> {
+        self.shards.iter().flat_map(|shard| shard.load().iter().cloned().collect::<Vec<_>>())
+    }
+
     /// The campaigns as they are now. Loaded once for a decision, and again after each wait.
     pub fn campaigns(&self) -> Campaigns {
         Campaigns::new(self.campaigns.load_full(), self.killed.load_full())

@@ -16,4 +16,5 @@ pub use objects::{
 };
 pub use profile::{
     ADVERTISERS_IN_PROFILE_MAX, EXPOSURES_PER_ADVERTISER_MAX, Exposure, ListFull, Profile,
+    SEGMENTS_IN_PROFILE_MAX, Segment, SegmentsFull,
 };

@@ -6,21 +6,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::transport::Error;
 
 use super::decisions::DecisionThreads;
+use super::guards::Guards;
 use crate::config::Config;
 use crate::doors::{
-    Admin, AdminDoor, Calls, Chooser, DecisionDoor, Doorman, Drain, Health, Queue, Traffic, bind,
-    connections_max, reflect, serve, server,
+    Admin, AdminDoor, Calls, Chooser, DecisionDoor, Doorman, Drain, Health, Queue, Tls, Traffic,
+    bind, connections_max, reflect, serve, server,
 };
 use crate::inflight::InFlight;
 use crate::limits::DRAIN_QUIET;
 
 /// The services of each door.
 const DECISION_SERVICES: &[&str] = &["slotwise.v1.AdDecisionService"];
-const ADMIN_SERVICES: &[&str] = &["slotwise.v1.CatalogService"];
+const ADMIN_SERVICES: &[&str] = &["slotwise.v1.CatalogService", "slotwise.v1.UserService"];
 
 /// How often a stop looks whether it is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -42,6 +44,7 @@ impl Doors {
     /// Opens all three; every one answers when this returns.
     pub(super) async fn open(
         config: &Config,
+        guards: Guards,
         chooser: Chooser,
         admin: Arc<Admin>,
         in_flight: Arc<InFlight>,
@@ -62,6 +65,7 @@ impl Doors {
         let (decision_health, routes) = reflect(DECISION_SERVICES).await?;
         let (drain, calls) = (Drain::default(), Calls::default());
         let (doorman, queues) = Doorman::new(config.decision_threads, connections_max(2));
+        let doorman = doorman.with_tls(guards.decision_tls.clone());
         let mut traffic: Vec<_> = doorman.traffic().collect();
         let door = DecisionDoor::new(Arc::new(chooser), in_flight, calls.clone(), drain.clone());
         let decisions = DecisionThreads::start(queues, &door, &routes)?;
@@ -70,16 +74,18 @@ impl Doors {
         // No service stands on the event door yet: health and reflection say so, and every call
         // is answered UNIMPLEMENTED.
         let (event_health, routes) = reflect(&[]).await?;
-        let connections = one_desk(events_at, &drain, &mut servers, &mut traffic);
+        let connections =
+            one_desk(events_at, &guards.event_tls, &drain, &mut servers, &mut traffic);
         let layers = server().layer(calls.clone());
         let serving = serve(layers, routes, connections, Arc::default(), drain.clone());
         servers.push(tokio::spawn(ended(serving)));
 
         let (admin_health, routes) = reflect(ADMIN_SERVICES).await?;
-        let connections = one_desk(admin_at, &drain, &mut servers, &mut traffic);
-        let door = AdminDoor::new(admin, calls.clone(), drain.clone());
+        let connections = one_desk(admin_at, &guards.admin_tls, &drain, &mut servers, &mut traffic);
+        let door = AdminDoor::new(admin, guards.identities.clone(), calls.clone(), drain.clone());
         servers.push(tokio::spawn(ended(door.serve(routes, connections))));
 
+        guards.follow(&drain);
         let health = vec![decision_health, event_health, admin_health];
         for door in &health {
             door.set(true).await;
@@ -94,6 +100,22 @@ impl Doors {
             servers,
             traffic,
             calls,
+        })
+    }
+
+    /// Says in every door's health whether something is wrong with this node.
+    pub(super) fn follow_health(&self, mut degraded: watch::Receiver<String>) -> JoinHandle<()> {
+        let health = self.health.clone();
+        tokio::spawn(async move {
+            loop {
+                let is_well = degraded.borrow_and_update().is_empty();
+                for door in &health {
+                    door.set_whole(is_well).await;
+                }
+                if degraded.changed().await.is_err() {
+                    return;
+                }
+            }
         })
     }
 
@@ -135,11 +157,13 @@ impl Doors {
 /// Accepts on `listener` for a door that the main runtime serves.
 fn one_desk(
     listener: TcpListener,
+    tls: &Option<Arc<Tls>>,
     drain: &Drain,
     servers: &mut Vec<JoinHandle<()>>,
     traffic: &mut Vec<Arc<Traffic>>,
 ) -> Queue {
     let (doorman, queue) = Doorman::for_one(connections_max(1));
+    let doorman = doorman.with_tls(tls.clone());
     traffic.extend(doorman.traffic());
     servers.push(tokio::spawn(doorman.accept(listener, drain.clone())));
     queue

@@ -86,6 +86,11 @@ pub fn owner_of(record: &Record) -> &str {
     }
 }
 
+/// What a stored object is listed under; empty where that cannot be read.
+pub fn owner_of_row(row: &Row) -> String {
+    record_from(row).map(|record| owner_of(&record).to_owned()).unwrap_or_default()
+}
+
 /// The bytes that the store keeps: the object without what the server sets (its version, and a
 /// campaign's status, which lies outside).
 pub fn body_of(record: &Record) -> Vec<u8> {

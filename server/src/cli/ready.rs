@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
+use tokio::net::TcpStream;
 use tonic::transport::Endpoint;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -16,11 +17,20 @@ use crate::config::Config;
 /// How long a door of this process may take to say that it serves.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Asks every door for its health, as a caller would.
-pub(super) async fn wait(app: &App) -> anyhow::Result<()> {
-    for addr in [app.decision_addr(), app.event_addr(), app.admin_addr()] {
+/// Asks every door for its health, as a caller would. A door with TLS may want a certificate of us
+/// that we do not have: it is enough there that it takes connections.
+pub(super) async fn wait(app: &App, config: &Config) -> anyhow::Result<()> {
+    for (addr, tls) in [
+        (app.decision_addr(), &config.decision_tls),
+        (app.event_addr(), &config.event_tls),
+        (app.admin_addr(), &config.admin_tls),
+    ] {
         let door = reachable(addr);
         let ask = async {
+            if tls.is_some() {
+                TcpStream::connect(door).await?;
+                return Ok(());
+            }
             let channel = Endpoint::try_from(format!("http://{door}"))?.connect().await?;
             let ask = HealthCheckRequest::default();
             let health = HealthClient::new(channel).check(ask).await?.into_inner();

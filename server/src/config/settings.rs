@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 9] = [
+pub const SETTINGS: [Setting; 24] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -35,12 +35,87 @@ pub const SETTINGS: [Setting; 9] = [
     Setting {
         key: "admin_addr",
         default: "127.0.0.1:7072",
-        help: "Where the catalogue is managed (gRPC); on loopback only",
+        help: "Where the catalogue is managed (gRPC); off loopback it needs admin_identities and TLS",
+    },
+    Setting {
+        key: "decision_tls_cert",
+        default: "",
+        help: "PEM file of the decision door's certificate, and those that lead to its authority; \
+               empty: no TLS",
+    },
+    Setting {
+        key: "decision_tls_key",
+        default: "",
+        help: "PEM file of the key of decision_tls_cert",
+    },
+    Setting {
+        key: "decision_tls_client_ca",
+        default: "",
+        help: "PEM file of the authorities that callers must have a certificate of; empty: any \
+               caller will do",
+    },
+    Setting {
+        key: "event_tls_cert",
+        default: "",
+        help: "PEM file of the event door's certificate, and those that lead to its authority; \
+               empty: no TLS",
+    },
+    Setting { key: "event_tls_key", default: "", help: "PEM file of the key of event_tls_cert" },
+    Setting {
+        key: "event_tls_client_ca",
+        default: "",
+        help: "PEM file of the authorities that callers must have a certificate of; empty: any \
+               caller will do",
+    },
+    Setting {
+        key: "admin_tls_cert",
+        default: "",
+        help: "PEM file of the admin door's certificate, and those that lead to its authority; \
+               empty: no TLS",
+    },
+    Setting { key: "admin_tls_key", default: "", help: "PEM file of the key of admin_tls_cert" },
+    Setting {
+        key: "admin_tls_client_ca",
+        default: "",
+        help: "PEM file of the authorities whose certificates say who calls; see admin_identities",
+    },
+    Setting {
+        key: "admin_identities",
+        default: "",
+        help: "TOML file of who may manage the catalogue, by token or certificate; empty: whoever \
+               is on this machine",
+    },
+    Setting {
+        key: "store",
+        default: "embedded",
+        help: "Where the catalogue and the profiles are kept: embedded, for one node; or \
+               redis://host[:port], rediss:// with TLS, redis://a,b,c for a cluster, \
+               unix:///path",
+    },
+    Setting {
+        key: "redis_password_file",
+        default: "",
+        help: "File of Redis's password, read at each connect; empty: the one in the URL",
+    },
+    Setting {
+        key: "redis_ca",
+        default: "",
+        help: "PEM file of the authorities of rediss:// servers; empty: the system's",
+    },
+    Setting {
+        key: "redis_prefix",
+        default: "slotwise",
+        help: "What keys begin with, so that several installations may share a Redis",
+    },
+    Setting {
+        key: "node_id",
+        default: "",
+        help: "What this node is called; empty: a name that is made up once and kept in data_dir",
     },
     Setting {
         key: "data_dir",
         default: "./slotwise-data",
-        help: "Where the embedded store keeps its files",
+        help: "Where the embedded store keeps its files; with Redis, this node's snapshot",
     },
     Setting {
         key: "decision_threads",

@@ -1,28 +1,39 @@
-//! The admin door: `CatalogService`.
+//! The admin door: `CatalogService` and `UserService`.
 
+mod access;
 mod changes;
+mod gate;
+mod identities;
 mod import;
+mod nodes;
 mod service;
 mod status;
+mod token;
+mod users;
 mod zone_ads;
 
 use std::sync::Arc;
 
 use slotwise_core::index::Index;
 use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
-use tokio::sync::{Semaphore, watch};
+use slotwise_proto::v1::user_service_server::UserServiceServer;
+use tokio::sync::{Mutex, Semaphore, watch};
 use tonic::service::Routes;
+
+pub use identities::Identities;
+pub use token::Token;
 
 use super::calls::Calls;
 use super::listener::{Drain, Queue, serve, server};
+use super::reload::Reloaded;
 use crate::catalog::Catalog;
+use crate::fleet::Fleet;
 use crate::inflight::InFlight;
+use crate::kills::Kills;
 use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX};
-use crate::refresh::Served;
-
-/// Who a change is written down for, as long as the door asks nobody who they are: it listens on
-/// loopback only.
-const ACTOR: &str = "local";
+use crate::refresh::{Node, Served};
+use gate::Gate;
+pub use users::Users;
 
 /// What the admin door answers from.
 pub struct Admin {
@@ -34,6 +45,14 @@ pub struct Admin {
     pub served: watch::Receiver<Served>,
     /// Which answers are on their way.
     pub in_flight: Arc<InFlight>,
+    /// What is stopped on this node and not stored yet.
+    pub kills: Arc<Kills>,
+    /// The other nodes.
+    pub fleet: Arc<Fleet>,
+    /// Held by whoever activates a campaign, or stores a kill that was only this node's.
+    pub switching: Mutex<()>,
+    /// What is known of visitors.
+    pub users: Users,
     /// Imports are gathered in memory: one at a time.
     importing: Semaphore,
     /// Exports hold a reader of the store each: a few at a time.
@@ -44,12 +63,26 @@ impl Admin {
     /// What the door needs, with nothing going on.
     pub fn new(
         catalog: Catalog,
-        index: Arc<Index>,
+        node: Node,
         served: watch::Receiver<Served>,
-        in_flight: Arc<InFlight>,
+        fleet: Arc<Fleet>,
+        users: Users,
     ) -> Self {
+        let Node { index, in_flight, kills, .. } = node;
         let (importing, exporting) = (Semaphore::new(1), Arc::new(Semaphore::new(EXPORTS_MAX)));
-        Self { catalog, index, served, in_flight, importing, exporting }
+        let switching = Mutex::new(());
+        Self {
+            catalog,
+            index,
+            served,
+            in_flight,
+            kills,
+            fleet,
+            switching,
+            users,
+            importing,
+            exporting,
+        }
     }
 }
 
@@ -57,14 +90,20 @@ impl Admin {
 #[derive(Clone)]
 pub struct AdminDoor {
     admin: Arc<Admin>,
+    gate: Gate,
     calls: Calls,
     drain: Drain,
 }
 
 impl AdminDoor {
-    /// A door that answers from `admin`.
-    pub fn new(admin: Arc<Admin>, calls: Calls, drain: Drain) -> Self {
-        Self { admin, calls, drain }
+    /// A door that answers those `identities` from `admin`; where there are none, everybody.
+    pub fn new(
+        admin: Arc<Admin>,
+        identities: Option<Arc<Reloaded<Identities>>>,
+        calls: Calls,
+        drain: Drain,
+    ) -> Self {
+        Self { admin, gate: Gate(identities), calls, drain }
     }
 
     /// Serves `connections` until the drain is over; `routes` has what every door has.
@@ -76,10 +115,13 @@ impl AdminDoor {
         routes: Routes,
         connections: Queue,
     ) -> Result<(), tonic::transport::Error> {
-        let (drain, calls) = (self.drain.clone(), self.calls.clone());
-        let service =
-            CatalogServiceServer::new(self).max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
-        let routes = routes.add_service(service);
-        serve(server().layer(calls), routes, connections, Arc::default(), drain).await
+        let (drain, calls, gate) = (self.drain.clone(), self.calls.clone(), self.gate.clone());
+        let users = UserServiceServer::new(self.clone());
+        let catalog = CatalogServiceServer::new(self);
+        let routes = routes
+            .add_service(catalog.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX))
+            .add_service(users.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX));
+        let layers = server().layer(calls).layer(gate);
+        serve(layers, routes, connections, Arc::default(), drain).await
     }
 }

@@ -14,6 +14,12 @@ pub struct Health {
 }
 
 impl Health {
+    /// Says whether the node is whole, or degraded.
+    pub async fn set_whole(&self, is_whole: bool) {
+        let status = if is_whole { ServingStatus::Serving } else { ServingStatus::NotServing };
+        self.reporter.set_service_status(WHOLE, status).await;
+    }
+
     /// Says that the door serves, or that it no longer does.
     pub async fn set(&self, is_serving: bool) {
         let status = if is_serving { ServingStatus::Serving } else { ServingStatus::NotServing };
@@ -22,6 +28,10 @@ impl Health {
         }
     }
 }
+
+/// The name under which health says whether a node is whole: NOT_SERVING while it is degraded,
+/// though its doors answer all the same.
+const WHOLE: &str = "slotwise.whole";
 
 /// Routes with health (not serving yet) and reflection of `services`, to which the door adds its
 /// own.

@@ -11,6 +11,11 @@ use super::StoreError;
 /// Where the catalogue stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
+    /// Names the change that made this version, so that a store which went back and came to the
+    /// same number by another way is recognised; 0: the store cannot go back under a node.
+    pub mark: u64,
+    /// The last serial given for each kind: accounts, sites, zones, campaigns, ads.
+    pub serials: [u32; 5],
     /// The version of the newest change; 0: nothing was ever written.
     pub version: u64,
     /// How many ads there are, as the store itself counts them: a load that finds another
@@ -78,6 +83,17 @@ pub struct Commit {
     pub audit: Vec<AuditRow>,
 }
 
+/// The whole catalogue as a node keeps it on its disk.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    /// Where it stands.
+    pub head: Head,
+    /// Every object, with what it is listed under (see [`Put::owner`]).
+    pub rows: Vec<(Row, String)>,
+    /// The secrets that the node knows, by name.
+    pub secrets: Vec<(String, [u8; 32])>,
+}
+
 /// What changed after a version.
 #[derive(Clone, Debug, Default)]
 pub struct Delta {
@@ -139,11 +155,12 @@ pub trait CatalogStore: Send + Sync {
     /// when it is gone.
     async fn load(&self, parts: mpsc::Sender<Vec<Row>>) -> Result<Head, StoreError>;
 
-    /// What changed after `version`.
+    /// What changed after `version`, where that is the change of `mark`; 0: whichever it is.
     ///
     /// # Errors
-    /// [`StoreError::Gap`] when that is no longer kept, or is more than a delta may be.
-    async fn delta(&self, version: u64) -> Result<Delta, StoreError>;
+    /// [`StoreError::Gap`] when that is no longer kept, is more than a delta may be, or is not
+    /// the store's own past.
+    async fn delta(&self, version: u64, mark: u64) -> Result<Delta, StoreError>;
 
     /// The objects of `keys` that are there, and the head at which they were read.
     async fn get(&self, keys: &[Key]) -> Result<(Head, Vec<Row>), StoreError>;
@@ -168,6 +185,21 @@ pub trait CatalogStore: Send + Sync {
 
     /// A secret that is the same for all nodes, made by whoever asks first.
     async fn secret(&self, name: &str) -> Result<[u8; 32], StoreError>;
+
+    /// Whether `node`, which holds the catalogue at `version` on its disk, should fill this store,
+    /// as it came back empty and nobody holds a newer one. False where there is nothing to fill,
+    /// or where another node will.
+    async fn wants_refill(&self, node: &str, version: u64) -> Result<bool, StoreError> {
+        let _ = (node, version);
+        Ok(false)
+    }
+
+    /// Fills the store, if it is still empty, with what this node holds: under versions and
+    /// serials above all that were ever given.
+    async fn refill(&self, node: &str, image: Image) -> Result<(), StoreError> {
+        let _ = (node, image);
+        Err(StoreError::Full("this store is never refilled"))
+    }
 
     /// Versions as this process hears of them. Only a hint: polling [`CatalogStore::head`] is
     /// the truth.

@@ -4,9 +4,10 @@ mod audit;
 mod catalog;
 mod commit;
 mod database;
-mod exposures;
 mod keys;
+mod nodes;
 mod profiles;
 
 pub use catalog::EmbeddedCatalog;
+pub use nodes::EmbeddedNodes;
 pub use profiles::EmbeddedProfiles;

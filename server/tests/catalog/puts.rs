@@ -147,7 +147,6 @@ async fn puts_are_refused_with_the_field_and_the_kind_of_problem() {
                 .await
                 .unwrap_err(),
         ),
-        (Code::Unimplemented, client.list_nodes(ListNodesRequest {}).await.unwrap_err()),
         (
             Code::Unimplemented,
             client

@@ -118,7 +118,7 @@ pub(crate) async fn get(store: &Store, key: &Key) -> Row {
 
 /// Leads `replica` on by what changed after `version`.
 pub(crate) async fn follow(store: &Store, version: u64, replica: &mut Replica) -> Head {
-    let delta = store.delta(version).await.unwrap();
+    let delta = store.delta(version, 0).await.unwrap();
     for key in &delta.removed {
         replica.remove(key);
     }

@@ -20,10 +20,10 @@ async fn fill(store: &Store) -> u64 {
 
 pub(crate) async fn an_empty_store_stands_at_0(harness: &impl Harness) {
     let store = harness.catalog().await;
-    assert_eq!(store.head().await.unwrap(), Head { version: 0, ads: 0, forced_version: 0 });
+    assert_eq!(store.head().await.unwrap(), Head::default());
     let (head, rows) = load(&store).await;
     assert_eq!((head.version, rows.len()), (0, 0));
-    let delta = store.delta(0).await.unwrap();
+    let delta = store.delta(0, 0).await.unwrap();
     assert_eq!((delta.head, delta.rows.len(), delta.removed.len()), (head, 0, 0));
     assert_eq!(store.changes(0, 10).await.unwrap(), []);
     let page = store.audit(&AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) async fn a_commit_on_another_base_changes_nothing(harness: &impl Harn
         assert!(found, "base {base}: {refused:?}");
         assert_eq!(everything(&store).await, before, "base {base}");
     }
-    assert_eq!(store.delta(head).await.unwrap().rows, []);
+    assert_eq!(store.delta(head, 0).await.unwrap().rows, []);
     assert_eq!(store.commit(on(head, commit())).await.unwrap(), head + 1, "on the head it goes");
     let serials = load(&store).await.1.into_values().map(|row| (row.key.kind(), row.serial));
     assert_eq!(serials.collect::<BTreeSet<_>>().len(), 4, "unique for each kind");
@@ -275,7 +275,7 @@ pub(crate) async fn everything_acknowledged_survives_reopening(harness: &impl Ha
     let store = harness.catalog().await;
     assert_eq!(everything(&store).await, before);
     assert_eq!(*store.hints().borrow(), version);
-    let delta = store.delta(version - 2).await.unwrap();
+    let delta = store.delta(version - 2, 0).await.unwrap();
     assert_eq!(delta.removed, [zone("s", "z")]);
     assert_eq!(apply(&store, puts([site("s")], "goes on")).await, version + 1);
 }

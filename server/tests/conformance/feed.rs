@@ -108,8 +108,8 @@ pub(crate) async fn a_delta_from_each_version_leads_to_what_load_gives(harness: 
         assert_eq!(led_to, head);
         assert_eq!(replica, now, "from version {version}");
     }
-    assert_gap(store.delta(head.version + 1).await);
-    assert_gap(store.delta(u64::MAX).await);
+    assert_gap(store.delta(head.version + 1, 0).await);
+    assert_gap(store.delta(u64::MAX, 0).await);
 }
 
 pub(crate) async fn a_delta_sees_an_object_that_was_made_again(harness: &impl Harness) {
@@ -131,7 +131,7 @@ pub(crate) async fn a_delta_sees_an_object_that_was_made_again(harness: &impl Ha
     assert_eq!(replica[&campaign("x:1")].status, Some(Status::Active));
     // Gone again: now it is told as gone, and only once.
     apply(&store, deletes([ad("x:1", "a")])).await;
-    let delta = store.delta(base).await.unwrap();
+    let delta = store.delta(base, 0).await.unwrap();
     assert_eq!(delta.removed, [ad("x:1", "a")]);
     assert_eq!(delta.rows.len(), 4);
 }
@@ -140,10 +140,10 @@ pub(crate) async fn a_delta_that_is_too_much_is_a_gap(harness: &impl Harness) {
     let store = harness.catalog().await;
     let ads = (0..=DELTA_ROWS_MAX).map(|n| ad("x:1", &n.to_string()));
     let version = apply(&store, puts(ads, "")).await;
-    assert_gap(store.delta(0).await);
-    assert_eq!(store.delta(version).await.unwrap().rows, [], "who stands at the head has all");
+    assert_gap(store.delta(0, 0).await);
+    assert_eq!(store.delta(version, 0).await.unwrap().rows, [], "who stands at the head has all");
     apply(&store, puts([campaign("x:1")], "")).await;
-    assert_eq!(store.delta(version).await.unwrap().rows.len(), 1, "and goes on from there");
+    assert_eq!(store.delta(version, 0).await.unwrap().rows.len(), 1, "and goes on from there");
 }
 
 pub(crate) async fn changes_come_oldest_first(harness: &impl Harness) {

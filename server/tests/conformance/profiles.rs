@@ -14,14 +14,14 @@ use tokio::task::JoinSet;
 
 use crate::Harness;
 
-type Store = Arc<dyn ProfileStore>;
+pub(crate) type Store = Arc<dyn ProfileStore>;
 
 /// Long enough that no test fails because the machine is busy.
-const WAIT: Duration = Duration::from_secs(10);
-const SECOND_US: i64 = 1_000_000;
-const DAY_US: i64 = 86_400 * SECOND_US;
+pub(crate) const WAIT: Duration = Duration::from_secs(10);
+pub(crate) const SECOND_US: i64 = 1_000_000;
+pub(crate) const DAY_US: i64 = 86_400 * SECOND_US;
 /// 2026-11-30T00:00:00Z.
-const START_US: i64 = 1_795_996_800 * SECOND_US;
+pub(crate) const START_US: i64 = 1_795_996_800 * SECOND_US;
 
 /// A clock that stands where it was set.
 struct Manual(AtomicI64);
@@ -33,21 +33,21 @@ impl Clock for Manual {
 }
 
 /// Opens the profiles with the clock at `now_us`.
-async fn open(harness: &impl Harness, now_us: i64) -> Store {
+pub(crate) async fn open(harness: &impl Harness, now_us: i64) -> Store {
     harness.profiles(Arc::new(Manual(AtomicI64::new(now_us)))).await
 }
 
 /// A clean stop.
-fn close(store: Store) {
+pub(crate) fn close(store: Store) {
     assert_eq!(Arc::strong_count(&store), 1, "somebody still holds the store");
     drop(store);
 }
 
-fn visitor(account: u32, visitor: u128) -> VisitorKey {
+pub(crate) fn visitor(account: u32, visitor: u128) -> VisitorKey {
     VisitorKey { account: AccountSerial(account), visitor }
 }
 
-fn exposure(at_us: i64, decision: u64) -> Exposure {
+pub(crate) fn exposure(at_us: i64, decision: u64) -> Exposure {
     Exposure {
         at_us,
         life_us: DAY_US,
@@ -58,12 +58,12 @@ fn exposure(at_us: i64, decision: u64) -> Exposure {
     }
 }
 
-fn x() -> AdvertiserId {
+pub(crate) fn x() -> AdvertiserId {
     "x".into()
 }
 
 /// Records these exposures of advertiser x; what finds no room is left out.
-async fn record(store: &Store, visitor: VisitorKey, exposures: &[Exposure]) {
+pub(crate) async fn record(store: &Store, visitor: VisitorKey, exposures: &[Exposure]) {
     let now_us = exposures.last().unwrap().at_us;
     let mut admit = |profile: &mut Profile| {
         for exposure in exposures {
@@ -74,7 +74,7 @@ async fn record(store: &Store, visitor: VisitorKey, exposures: &[Exposure]) {
 }
 
 /// Records one more while fewer than `cap` are there; says whether it did.
-async fn show(store: &Store, visitor: VisitorKey, cap: usize, decision: u64) -> bool {
+pub(crate) async fn show(store: &Store, visitor: VisitorKey, cap: usize, decision: u64) -> bool {
     let (mut calls, mut shown) = (0, false);
     let mut admit = |profile: &mut Profile| {
         calls += 1;
@@ -88,8 +88,14 @@ async fn show(store: &Store, visitor: VisitorKey, cap: usize, decision: u64) -> 
     shown
 }
 
-async fn list(store: &Store, visitor: VisitorKey) -> Vec<Exposure> {
-    store.read(visitor, WAIT).await.unwrap().list(&x()).to_vec()
+pub(crate) async fn read(store: &Store, visitor: VisitorKey) -> Profile {
+    let known = store.read(visitor, START_US, WAIT).await.unwrap();
+    assert!(known.is_certain, "nothing is away here");
+    known.profile
+}
+
+pub(crate) async fn list(store: &Store, visitor: VisitorKey) -> Vec<Exposure> {
+    read(store, visitor).await.list(&x()).to_vec()
 }
 
 pub(crate) async fn parallel_admits_stop_at_the_cap(harness: &impl Harness) {
@@ -125,7 +131,7 @@ pub(crate) async fn parallel_admits_of_many_visitors_do_not_mix(harness: &impl H
 pub(crate) async fn accounts_are_kept_apart(harness: &impl Harness) {
     let store = open(harness, START_US).await;
     record(&store, visitor(1, 7), &[exposure(START_US, 1)]).await;
-    assert_eq!(store.read(visitor(2, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(2, 7)).await, Profile::default());
     record(&store, visitor(2, 7), &[exposure(START_US, 2)]).await;
     close(store);
     let store = open(harness, START_US).await;
@@ -139,13 +145,13 @@ pub(crate) async fn an_admit_that_records_nothing_leaves_nothing(harness: &impl 
     let mut admit = |profile: &mut Profile| found = Some(profile.clone());
     store.admit(visitor(1, 7), START_US, WAIT, &mut admit).await.unwrap();
     assert_eq!(found, Some(Profile::default()), "an unknown visitor has an empty profile");
-    assert_eq!(store.read(visitor(1, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(1, 7)).await, Profile::default());
     record(&store, visitor(1, 8), &[exposure(START_US, 1)]).await;
-    store.admit(visitor(1, 8), START_US, WAIT, &mut |_| {}).await.unwrap();
+    store.admit(visitor(1, 8), START_US, WAIT, &mut |_: &mut Profile| {}).await.unwrap();
     assert_eq!(list(&store, visitor(1, 8)).await.len(), 1, "nor does it take anything away");
     close(store);
     let store = open(harness, START_US).await;
-    assert_eq!(store.read(visitor(1, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(1, 7)).await, Profile::default());
     assert_eq!(list(&store, visitor(1, 8)).await.len(), 1);
 }
 
@@ -158,7 +164,7 @@ pub(crate) async fn read_sees_what_admit_recorded(harness: &impl Harness) {
         profile.record(&x(), exposure(START_US, 2), START_US).unwrap();
     };
     store.admit(visitor(1, 7), START_US, WAIT, &mut admit).await.unwrap();
-    let profile = store.read(visitor(1, 7), WAIT).await.unwrap();
+    let profile = read(&store, visitor(1, 7)).await;
     assert_eq!(profile.list(&x()), [exposure(START_US, 1), exposure(START_US, 2)]);
     assert_eq!(profile.list(&y), [exposure(START_US, 1)]);
     assert_eq!(profile.lists().count(), 2);
@@ -268,10 +274,10 @@ pub(crate) async fn a_list_makes_room_for_new_exposures_and_stays_at_its_bound(
     flood(&store, LIFE_US).await;
     let now_us = START_US + FLOOD - 1;
     let live = |profile: &Profile| profile.count(&x(), LIFE_US, now_us, |_| true);
-    assert_eq!(live(&store.read(visitor(1, 7), WAIT).await.unwrap()), 150);
+    assert_eq!(live(&read(&store, visitor(1, 7)).await), 150);
     close(store);
     let store = open(harness, now_us).await;
-    let profile = store.read(visitor(1, 7), WAIT).await.unwrap();
+    let profile = read(&store, visitor(1, 7)).await;
     assert!(profile.list(&x()).len() <= EXPOSURES_PER_ADVERTISER_MAX);
     assert_eq!(live(&profile), 150, "all that still count, and none twice");
 }
@@ -300,7 +306,7 @@ pub(crate) async fn a_long_history_is_kept_whole(harness: &impl Harness) {
     close(store);
     let store = open(harness, START_US + SECOND_US).await;
     for n in 0..VISITORS {
-        let profile = store.read(visitor(1, n), WAIT).await.unwrap();
+        let profile = read(&store, visitor(1, n)).await;
         let decisions = profile.list(&advertiser).iter().map(|seen| seen.decision);
         assert!(decisions.eq(0..=SHOWN.unsigned_abs()), "visitor {n}");
         assert_eq!(profile.lists().count(), 1);
@@ -323,6 +329,6 @@ pub(crate) async fn exposures_older_than_the_history_are_gone_after_reopening(
     assert_eq!(list(&store, visitor(1, 7)).await, [old], "a cap may still ask for it");
     close(store);
     let store = open(harness, START_US + history_us + SECOND_US).await;
-    assert_eq!(store.read(visitor(1, 7), WAIT).await.unwrap(), Profile::default());
+    assert_eq!(read(&store, visitor(1, 7)).await, Profile::default());
     assert_eq!(list(&store, visitor(1, 8)).await, [newer]);
 }

@@ -3,6 +3,7 @@
 use slotwise_proto::json;
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
 use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
+use slotwise_proto::v1::user_service_client::UserServiceClient;
 use slotwise_proto::v1::{
     CampaignStatus, CatalogRecord, ChooseAdsResponse, ExportRequest, GetCampaignRequest,
     ImportOptions, ImportRequest, PutAccountRequest, PutAdRequest, PutCampaignRequest,
@@ -18,6 +19,7 @@ use crate::support::{ask, channel};
 pub struct Clients {
     pub decisions: AdDecisionServiceClient<Channel>,
     pub catalog: CatalogServiceClient<Channel>,
+    pub users: UserServiceClient<Channel>,
 }
 
 impl Clients {
@@ -25,6 +27,7 @@ impl Clients {
         Self {
             decisions: AdDecisionServiceClient::new(channel(doors.decisions).await),
             catalog: CatalogServiceClient::new(channel(doors.admin).await),
+            users: UserServiceClient::new(channel(doors.admin).await),
         }
     }
 

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use slotwise_proto::v1::{ChooseAdsBatchRequest, ChooseAdsRequest};
+use slotwise_proto::v1::{
+    ChooseAdsBatchRequest, ChooseAdsRequest, ForgetUserRequest, GetProfileRequest,
+    UpdateSegmentsRequest,
+};
 use tonic::Code;
 
 use super::catalogue::Clients;
@@ -79,6 +82,33 @@ async fn visit(clients: &mut Clients) {
     }
 }
 
+/// The calls on one visitor: asked for, refused, with segments, and forgotten.
+async fn manage(clients: &mut Clients) {
+    let update = |user_id: &str| UpdateSegmentsRequest {
+        account_id: "a".into(),
+        user_id: user_id.into(),
+        add: vec!["auto/in-market".into()],
+        ..Default::default()
+    };
+    let get = |account_id: &str| GetProfileRequest {
+        account_id: account_id.into(),
+        user_id: VISITOR.into(),
+        advertiser_id: String::new(),
+    };
+    let profile = clients.users.update_segments(update(VISITOR)).await.unwrap().into_inner();
+    assert_eq!((profile.segments.len(), profile.histories.len()), (1, 1));
+    clients.users.get_profile(get("a")).await.unwrap();
+    for refused in [
+        clients.users.update_segments(update(&VISITOR.repeat(10))).await,
+        clients.users.update_segments(update(&format!("{VISITOR}\n"))).await,
+        clients.users.get_profile(get("nowhere")).await,
+    ] {
+        assert_unknown("a refusal", format!("{:?}", refused.unwrap_err()).as_bytes());
+    }
+    let forget = ForgetUserRequest { account_id: String::new(), user_id: VISITOR.into() };
+    assert!(clients.users.forget_user(forget).await.unwrap().into_inner().held_something);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logs_are_json_lines_and_no_visitor_is_ever_written_down() {
     let dir = tempfile::tempdir().unwrap();
@@ -89,6 +119,7 @@ async fn logs_are_json_lines_and_no_visitor_is_ever_written_down() {
     records.extend([campaign(CAMPAIGN, cap), ad(CAMPAIGN, "box", &["top"], 5, "")]);
     clients.put(&records).await;
     visit(&mut clients).await;
+    manage(&mut clients).await;
 
     // The files that are only there while it runs, too.
     assert_unknown_on_disk(dir.path());

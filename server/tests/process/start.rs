@@ -8,6 +8,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 
 const DECISIONS: &str = "slotwise.v1.AdDecisionService";
 const CATALOG: &str = "slotwise.v1.CatalogService";
+const USERS: &str = "slotwise.v1.UserService";
 const SAMPLE: &str = include_str!("../../demo/catalog.ndjson");
 
 /// The commands to try: what is indented below the line that begins with `ready`.
@@ -19,7 +20,9 @@ fn commands(stdout: &str) -> Vec<&str> {
 async fn the_demo_prints_one_ready_line_and_three_commands_and_serves_the_sample() {
     let dir = tempfile::tempdir().unwrap();
     let (slotwise, doors) = Slotwise::serve(dir.path(), &["--demo"]);
-    for (addr, service) in [(doors.decisions, DECISIONS), (doors.admin, CATALOG)] {
+    for (addr, service) in
+        [(doors.decisions, DECISIONS), (doors.admin, CATALOG), (doors.admin, USERS)]
+    {
         for name in ["", service] {
             assert_eq!(health(addr, name).await, Ok(ServingStatus::Serving), "{name:?}");
         }
@@ -74,12 +77,12 @@ fn an_empty_directory_says_how_to_import() {
 async fn reflection_lists_the_services_of_each_door() {
     let dir = tempfile::tempdir().unwrap();
     let (_slotwise, doors) = Slotwise::serve(dir.path(), &[]);
-    for (addr, own) in
-        [(doors.decisions, Some(DECISIONS)), (doors.events, None), (doors.admin, Some(CATALOG))]
-    {
+    let expected: [(_, &[&str]); 3] =
+        [(doors.decisions, &[DECISIONS]), (doors.events, &[]), (doors.admin, &[CATALOG, USERS])];
+    for (addr, own) in expected {
         for listed in [services_v1(addr).await, services_v1alpha(addr).await] {
             let ours: Vec<_> = listed.iter().filter(|name| name.starts_with("slotwise")).collect();
-            assert_eq!(ours, own.iter().collect::<Vec<_>>(), "{listed:?}");
+            assert_eq!(ours, own, "{listed:?}");
             assert!(listed.iter().any(|name| name == "grpc.health.v1.Health"), "{listed:?}");
         }
     }
@@ -121,7 +124,9 @@ fn an_admin_door_off_loopback_is_refused_with_the_reason() {
         let data_dir = dir.path().join("data");
         let why = refused(serve_command(&data_dir, &["--admin-addr", addr]));
         assert!(why.contains("admin_addr") && why.contains(addr), "{why}");
-        assert!(why.contains("loopback"), "{why}");
+        for what_to_do in ["loopback", "admin_identities", "admin_tls_cert", "admin_tls_key"] {
+            assert!(why.contains(what_to_do), "{why}");
+        }
         assert!(!data_dir.exists(), "refused before anything is touched");
     }
 }

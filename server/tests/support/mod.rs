@@ -2,9 +2,12 @@
 
 #![allow(dead_code)]
 
+pub mod authority;
+
 use slotwise_proto::json;
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
 use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
+use slotwise_proto::v1::user_service_client::UserServiceClient;
 use slotwise_proto::v1::{
     CatalogRecord, ChooseAdsRequest, ImportOptions, ImportRequest, ImportResponse, import_request,
 };
@@ -29,6 +32,11 @@ pub async fn decisions(server: &Server) -> AdDecisionServiceClient<Channel> {
 /// A client of the admin door.
 pub async fn catalog(server: &Server) -> CatalogServiceClient<Channel> {
     CatalogServiceClient::new(channel(server.admin_addr()).await)
+}
+
+/// A client of the calls on visitors, which stand on the admin door.
+pub async fn users(server: &Server) -> UserServiceClient<Channel> {
+    UserServiceClient::new(channel(server.admin_addr()).await)
 }
 
 /// Imports records in JSON; the answer, whatever it says.

@@ -11,7 +11,8 @@ use publish::{ZoneEdit, touch};
 
 use super::{CampaignRow, CampaignTable, Change, Entry, Index, Key, Rejected, Retired};
 use crate::model::{
-    Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, Site, SiteId, Zone, ZoneId, ZoneSerial,
+    Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, Site, SiteId, Status, Zone, ZoneId,
+    ZoneSerial,
 };
 
 struct SiteState {
@@ -41,6 +42,18 @@ impl Builder {
     /// How many ads there are.
     pub fn ads_len(&self) -> usize {
         self.ads_len
+    }
+
+    /// The campaigns that are switched off.
+    pub fn paused(&self) -> impl Iterator<Item = &CampaignId> {
+        let is_paused = |state: &CampaignState| state.row.campaign.status == Status::Paused;
+        self.campaigns.iter().filter(move |(_, state)| is_paused(state)).map(|(id, _)| id)
+    }
+
+    /// Whether the campaign is there and switched on.
+    pub fn is_active(&self, campaign: &CampaignId) -> bool {
+        let state = self.campaigns.get(campaign);
+        state.is_some_and(|state| state.row.campaign.status == Status::Active)
     }
 
     /// Takes `changes`, in any order, and publishes them in `index` as `version`: first the

@@ -70,6 +70,12 @@ impl Campaigns {
         &self.table
     }
 
+    /// Whether there is a campaign of this id, killed or not. Looks at every one.
+    pub fn has(&self, campaign: &CampaignId) -> bool {
+        let chunks = self.table.chunks.iter().flatten();
+        chunks.flat_map(|chunk| chunk.iter().flatten()).any(|row| row.campaign.id == *campaign)
+    }
+
     /// The campaign with this serial, where it still is and was not killed.
     pub fn get(&self, serial: CampaignSerial) -> Option<&CampaignRow> {
         let row = self.table.get(serial)?;

@@ -150,6 +150,8 @@ pub struct Campaign {
     pub tier: i32,
     /// All must hold.
     pub caps: Box<[Cap]>,
+    /// Its caps hold across all nodes, whatever that costs.
+    pub strict_caps: bool,
     /// Never shown to an unknown visitor.
     pub requires_user: bool,
     /// Whether it has a daily or total budget.
@@ -165,6 +167,11 @@ pub struct Campaign {
 }
 
 impl Campaign {
+    /// Whether only the store itself can say that one more showing fits.
+    pub fn asks_the_store(&self) -> bool {
+        self.strict_caps && !self.caps.is_empty()
+    }
+
     /// The longest window of its own caps; 0 without caps.
     pub fn cap_window_us(&self) -> i64 {
         self.caps.iter().map(|cap| cap.window_us).max().unwrap_or(0)

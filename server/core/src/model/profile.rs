@@ -1,4 +1,11 @@
-//! What one visitor of one account has been shown: a short list for each advertiser.
+//! What is known of one visitor of one account: a short list of showings for each advertiser,
+//! and segments.
+
+mod segments;
+
+pub use segments::{Segment, SegmentsFull};
+
+use segments::Segments;
 
 use super::{AdSerial, AdvertiserId, CampaignSerial, ZoneSerial};
 
@@ -9,6 +16,9 @@ pub const EXPOSURES_PER_ADVERTISER_MAX: usize = 200;
 /// Advertisers with a list in one profile: with the bound above, 51,200 exposures of 40 bytes,
 /// 2 MiB for the busiest visitor there can be.
 pub const ADVERTISERS_IN_PROFILE_MAX: usize = 256;
+
+/// Segments in one profile: what a visitor is said to be, e.g. "auto/in-market".
+pub const SEGMENTS_IN_PROFILE_MAX: usize = 256;
 
 /// One showing that a cap may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +53,53 @@ impl Exposure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListFull;
 
-/// One visitor's capped lists, newest exposure last.
+/// One visitor's segments and capped lists, newest exposure last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     lists: Vec<(AdvertiserId, Vec<Exposure>)>,
     /// Recorded since [`Profile::take_fresh`]: what the store has still to be told.
     fresh: Vec<(AdvertiserId, Exposure)>,
+    segments: Segments,
 }
 
 impl Profile {
+    /// What the visitor is said to be, in order of the names. One whose time is over may still be
+    /// among them: see [`Segment::is_live`].
+    pub fn segments(&self) -> &[Segment] {
+        self.segments.as_slice()
+    }
+
+    /// Takes away `remove`, then adds `add`: a name that is there already gets the new end. What
+    /// has lapsed goes first.
+    ///
+    /// # Errors
+    /// [`SegmentsFull`] when more than [`SEGMENTS_IN_PROFILE_MAX`] would live; nothing has changed
+    /// then.
+    pub fn update_segments(
+        &mut self,
+        add: &[Segment],
+        remove: &[String],
+        now_us: i64,
+    ) -> Result<(), SegmentsFull> {
+        self.segments = self.segments.changed(add, remove, now_us)?;
+        Ok(())
+    }
+
+    /// Puts `segments` in the place of those that are there: what a store has read back.
+    pub fn set_segments(&mut self, segments: Vec<Segment>) {
+        self.segments = Segments::new(segments);
+    }
+
+    /// Drops the segments whose time is over.
+    pub fn lapse_segments(&mut self, now_us: i64) {
+        self.segments.lapse(now_us);
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.lists.iter().all(|(_, list)| list.is_empty()) && self.segments().is_empty()
+    }
+
     /// What the visitor was shown of `advertiser`, oldest first.
     pub fn list(&self, advertiser: &AdvertiserId) -> &[Exposure] {
         let found = self.lists.iter().find(|(of, _)| of == advertiser);
@@ -124,19 +172,39 @@ impl Profile {
         Ok(())
     }
 
+    /// Takes back what was recorded since the last [`Profile::take_fresh`].
+    pub fn undo_fresh(&mut self) {
+        for (advertiser, undone) in std::mem::take(&mut self.fresh) {
+            if let Some((_, list)) = self.lists.iter_mut().find(|(of, _)| *of == advertiser) {
+                list.retain(|seen| (seen.decision, seen.ad) != (undone.decision, undone.ad));
+            }
+        }
+    }
+
     /// What was recorded since the last call.
     pub fn take_fresh(&mut self) -> Vec<(AdvertiserId, Exposure)> {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Drops what no cap asks for any more, and what is older than `history_us` anyway; returns
-    /// whether anything is left.
+    /// Drops segments whose time is over, what no cap asks for any more, and what is older than
+    /// `history_us` anyway; returns whether anything is left.
     pub fn expire(&mut self, history_us: i64, now_us: i64) -> bool {
         for (_, list) in &mut self.lists {
             list.retain(|seen| seen.is_live(now_us) && seen.age_us(now_us) < history_us);
         }
         self.lists.retain(|(_, list)| !list.is_empty());
-        !self.lists.is_empty()
+        self.lapse_segments(now_us);
+        !self.is_empty()
+    }
+
+    /// Forgets what was shown until `floor_us`, that instant included, as if it had never been
+    /// recorded. Segments stay: nothing says when they were given.
+    pub fn forget_until(&mut self, floor_us: i64) {
+        for (_, list) in &mut self.lists {
+            list.retain(|seen| seen.at_us > floor_us);
+        }
+        self.lists.retain(|(_, list)| !list.is_empty());
+        self.fresh.retain(|(_, seen)| seen.at_us > floor_us);
     }
 
     /// Forgets what happened after `now_us`: the profile as it stood then.
@@ -215,5 +283,19 @@ mod tests {
         assert_eq!(profile.count(&x, HOUR_US, 0, |_| true), 1);
         profile.rewind(0);
         assert_eq!(profile.count(&x, HOUR_US, 0, |_| true), 0, "but a replay of the past does");
+    }
+
+    #[test]
+    fn what_was_shown_until_a_forget_is_gone_and_the_store_is_not_told() {
+        let (mut profile, x, y) = (Profile::default(), "x".into(), "y".into());
+        profile.record(&x, exposure(4, 1), 6).unwrap();
+        profile.record(&y, exposure(5, 2), 6).unwrap();
+        profile.record(&y, exposure(6, 3), 6).unwrap();
+        profile.forget_until(5);
+        assert_eq!(profile.lists().collect::<Vec<_>>(), [(&y, &[exposure(6, 3)][..])]);
+        assert_eq!(profile.take_fresh(), [(y, exposure(6, 3))]);
+        profile.forget_until(6);
+        assert!(profile.is_empty());
+        assert_eq!(profile, Profile::default());
     }
 }

@@ -174,6 +174,7 @@ impl Catalogue {
             flight: Flight { start_us: START_US - i64::from(value), end_us: i64::MAX },
             tier: i32::from(tier % 3) - 1,
             caps: (0..value % 3).map(cap).collect(),
+            strict_caps: false,
             requires_user: value.is_multiple_of(5),
             has_budget: value.is_multiple_of(7),
             has_targeting: value.is_multiple_of(11),

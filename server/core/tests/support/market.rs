@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::ProptestConfig;
 use rand_xoshiro::rand_core::SeedableRng;
-use slotwise_core::decide::{Decision, Query, Rng};
+use slotwise_core::decide::{Decision, Query, Rng, Strict};
 use slotwise_core::index::{Builder, Change, Index, ZoneBlock};
 use slotwise_core::model::{
     Account, AccountSerial, Ad, AdSerial, Blocks, Campaign, CampaignId, CampaignSerial, Cap,
@@ -41,6 +41,7 @@ pub(crate) fn campaign(serial: u32, id: &str) -> Campaign {
         flight: Flight::OPEN,
         tier: 0,
         caps: [].into(),
+        strict_caps: false,
         requires_user: false,
         has_budget: false,
         has_targeting: false,
@@ -163,7 +164,9 @@ impl Market {
     /// The second half of one, over the campaigns as they are now.
     pub(crate) fn admit(&mut self, decision: &mut Decision, profile: &mut Profile) -> Vec<Chosen> {
         self.decisions += 1;
-        let winners = decision.admit(&self.index.campaigns(), profile, self.decisions);
+        let winners =
+            decision.admit(&self.index.campaigns(), profile, self.decisions, Strict::Local);
+        let winners = winners.unwrap();
         winners
             .into_iter()
             .map(|winner| Chosen {

@@ -46,6 +46,7 @@ pub(super) fn campaign(
         flight: flight(campaign, checker),
         tier: campaign.tier,
         caps: caps(&campaign.caps, checker),
+        strict_caps: campaign.strict_caps,
         requires_user: campaign.requires_user,
         has_budget: has_budget(campaign.budget.as_ref(), checker),
         has_targeting: has_targeting(campaign.targeting.as_ref(), checker),

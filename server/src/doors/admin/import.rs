@@ -13,7 +13,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
-use super::{ACTOR, Admin};
+use super::Admin;
 use crate::catalog::{ImportOptions, record_from};
 use crate::doors::refusal::Refusal;
 use crate::limits::{
@@ -25,6 +25,7 @@ use crate::ports::Row;
 pub(super) async fn import(
     admin: &Admin,
     mut steps: Streaming<ImportRequest>,
+    actor: &str,
 ) -> Result<ImportResponse, Status> {
     let _one_at_a_time = admin.importing.acquire().await.map_err(|_| Status::cancelled(""))?;
     let (mut options, mut records, mut bytes) = (ImportOptions::default(), Vec::new(), 0_usize);
@@ -70,7 +71,7 @@ pub(super) async fn import(
         let catalog_version = admin.served.borrow().version;
         return Ok(ImportResponse { catalog_version, records: read, problems, problem_count });
     }
-    let outcome = admin.catalog.import(records, options, ACTOR).await?;
+    let outcome = admin.catalog.import(records, options, actor).await?;
     Ok(ImportResponse {
         catalog_version: outcome.version,
         records: read,

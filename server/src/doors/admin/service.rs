@@ -8,7 +8,8 @@ use slotwise_proto::v1::catalog_service_server::CatalogService;
 use slotwise_proto::v1::*;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{ACTOR, AdminDoor, changes, import, status, zone_ads};
+use super::gate::actor;
+use super::{AdminDoor, changes, import, nodes, status, zone_ads};
 use crate::catalog::{CatalogError, Checker, ListRequest, Object, Page};
 use crate::doors::refusal::Refusal;
 
@@ -22,16 +23,17 @@ impl AdminDoor {
         field: &str,
         update_mask: Option<prost_types::FieldMask>,
         if_version: u64,
+        actor: &str,
     ) -> Answer<CatalogChange> {
         let object = object.ok_or_else(|| Refusal::invalid(field, "is missing"))?;
         let catalog = &self.admin.catalog;
-        let change = catalog.put(object, update_mask.as_ref(), if_version, ACTOR).await?;
+        let change = catalog.put(object, update_mask.as_ref(), if_version, actor).await?;
         Ok(Response::new(change))
     }
 
-    async fn delete(&self, key: Key, if_version: u64) -> Answer<CatalogChange> {
+    async fn delete(&self, key: Key, if_version: u64, actor: &str) -> Answer<CatalogChange> {
         check_key(&key)?;
-        Ok(Response::new(self.admin.catalog.delete(&key, if_version, ACTOR).await?))
+        Ok(Response::new(self.admin.catalog.delete(&key, if_version, actor).await?))
     }
 
     async fn get<O: Object>(&self, key: Key) -> Answer<O> {
@@ -72,8 +74,8 @@ fn check_key(key: &Key) -> Result<(), Refusal> {
 #[tonic::async_trait]
 impl CatalogService for AdminDoor {
     async fn put_account(&self, request: Request<PutAccountRequest>) -> Answer<CatalogChange> {
-        let put = request.into_inner();
-        self.put(put.account, "account", put.update_mask, put.if_version).await
+        let (actor, put) = (actor(&request)?, request.into_inner());
+        self.put(put.account, "account", put.update_mask, put.if_version, &actor).await
     }
 
     async fn get_account(&self, request: Request<GetAccountRequest>) -> Answer<Account> {
@@ -92,8 +94,8 @@ impl CatalogService for AdminDoor {
     }
 
     async fn put_site(&self, request: Request<PutSiteRequest>) -> Answer<CatalogChange> {
-        let put = request.into_inner();
-        self.put(put.site, "site", put.update_mask, put.if_version).await
+        let (actor, put) = (actor(&request)?, request.into_inner());
+        self.put(put.site, "site", put.update_mask, put.if_version, &actor).await
     }
 
     async fn list_sites(&self, request: Request<ListSitesRequest>) -> Answer<ListSitesResponse> {
@@ -105,8 +107,8 @@ impl CatalogService for AdminDoor {
     }
 
     async fn put_zone(&self, request: Request<PutZoneRequest>) -> Answer<CatalogChange> {
-        let put = request.into_inner();
-        self.put(put.zone, "zone", put.update_mask, put.if_version).await
+        let (actor, put) = (actor(&request)?, request.into_inner());
+        self.put(put.zone, "zone", put.update_mask, put.if_version, &actor).await
     }
 
     async fn list_zones(&self, request: Request<ListZonesRequest>) -> Answer<ListZonesResponse> {
@@ -125,8 +127,8 @@ impl CatalogService for AdminDoor {
     }
 
     async fn put_campaign(&self, request: Request<PutCampaignRequest>) -> Answer<CatalogChange> {
-        let put = request.into_inner();
-        self.put(put.campaign, "campaign", put.update_mask, put.if_version).await
+        let (actor, put) = (actor(&request)?, request.into_inner());
+        self.put(put.campaign, "campaign", put.update_mask, put.if_version, &actor).await
     }
 
     async fn get_campaign(&self, request: Request<GetCampaignRequest>) -> Answer<Campaign> {
@@ -156,17 +158,17 @@ impl CatalogService for AdminDoor {
         &self,
         request: Request<DeleteCampaignRequest>,
     ) -> Answer<CatalogChange> {
-        let ask = request.into_inner();
-        self.delete(Key::Campaign(ask.campaign_id.as_str().into()), ask.if_version).await
+        let (actor, ask) = (actor(&request)?, request.into_inner());
+        self.delete(Key::Campaign(ask.campaign_id.as_str().into()), ask.if_version, &actor).await
     }
 
     async fn set_campaign_status(
         &self,
         request: Request<SetCampaignStatusRequest>,
     ) -> Answer<SetCampaignStatusResponse> {
-        let request = request.get_ref();
+        let (actor, request) = (actor(&request)?, request.get_ref());
         check_key(&Key::Campaign(request.campaign_id.as_str().into()))?;
-        Ok(Response::new(status::set(&self.admin, request).await?))
+        Ok(Response::new(status::set(&self.admin, request, &actor).await?))
     }
 
     async fn get_delivery(&self, _request: Request<GetDeliveryRequest>) -> Answer<Delivery> {
@@ -174,8 +176,8 @@ impl CatalogService for AdminDoor {
     }
 
     async fn put_ad(&self, request: Request<PutAdRequest>) -> Answer<CatalogChange> {
-        let put = request.into_inner();
-        self.put(put.ad, "ad", put.update_mask, put.if_version).await
+        let (actor, put) = (actor(&request)?, request.into_inner());
+        self.put(put.ad, "ad", put.update_mask, put.if_version, &actor).await
     }
 
     async fn get_ad(&self, request: Request<GetAdRequest>) -> Answer<Ad> {
@@ -192,13 +194,14 @@ impl CatalogService for AdminDoor {
     }
 
     async fn delete_ad(&self, request: Request<DeleteAdRequest>) -> Answer<CatalogChange> {
-        let ask = request.into_inner();
+        let (actor, ask) = (actor(&request)?, request.into_inner());
         let key = Key::Ad(ask.campaign_id.as_str().into(), ask.ad_unit_id.as_str().into());
-        self.delete(key, ask.if_version).await
+        self.delete(key, ask.if_version, &actor).await
     }
 
     async fn import(&self, request: Request<Streaming<ImportRequest>>) -> Answer<ImportResponse> {
-        Ok(Response::new(import::import(&self.admin, request.into_inner()).await?))
+        let (actor, steps) = (actor(&request)?, request.into_inner());
+        Ok(Response::new(import::import(&self.admin, steps, &actor).await?))
     }
 
     type ExportStream = Answers<CatalogRecord>;
@@ -226,6 +229,6 @@ impl CatalogService for AdminDoor {
     }
 
     async fn list_nodes(&self, _request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {
-        Err(Status::unimplemented("ListNodes is not supported by this version"))
+        Ok(Response::new(nodes::list(&self.admin).await))
     }
 }

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::{Rng as _, SeedableRng};
-use siphasher::sip128::SipHasher24;
-use slotwise_core::decide::{Decision, Rng};
+use slotwise_core::decide::{Decision, Rng, Strict, StrictAsk};
 use slotwise_core::index::Index;
 use slotwise_core::model::Profile;
 use slotwise_proto::v1::{ChooseAdsRequest, ChooseAdsResponse, NoAdReason};
-use tokio::sync::watch;
 
 use super::super::refusal::Refusal;
 use super::answer;
 use super::ask::{Ask, Visit};
 use crate::limits::PROFILE_READ_MAX;
-use crate::ports::{Clock, ProfileStore, VisitorKey};
-use crate::refresh::Served;
+use crate::ports::{Admission, Clock, ProfileStore, VisitorKey};
+use crate::refresh::Freshness;
 use crate::telemetry::{Counters, Metric, Outcome};
+use crate::visitors::VisitorHash;
 
 thread_local! {
     static SEEDS: RefCell<Option<Rng>> = const { RefCell::new(None) };
@@ -32,12 +31,10 @@ pub struct Chooser {
     pub profiles: Arc<dyn ProfileStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// The key of the visitors' hashes.
-    pub visitor_key: [u8; 16],
-    /// How fresh the index is.
-    pub served: watch::Receiver<Served>,
-    /// Answers say CATALOG_STALE when the store last confirmed the index longer ago.
-    pub stale_after_us: Option<i64>,
+    /// What stands for a visitor's id.
+    pub visitors: VisitorHash,
+    /// How fresh the index is, and has to be.
+    pub freshness: Freshness,
     /// What is counted.
     pub counters: Arc<Counters>,
 }
@@ -70,7 +67,7 @@ impl Chooser {
         // Before the block: the version that is told is never newer than what was decided on.
         let campaigns = self.index.campaigns();
         let none = |reason| Ok(answer::none(request_id.clone(), reason, campaigns.version));
-        if self.is_stale(now_us) {
+        if self.freshness.is_stale(now_us) {
             return none(NoAdReason::CatalogStale);
         }
         let Some(block) = self.index.zone(&request.site_id, &request.zone_id) else {
@@ -85,15 +82,15 @@ impl Chooser {
         let mut decision = Decision::new(block, query, &mut rng);
         let asks_profile = decision.look(&campaigns);
         let mut response = if asks_profile && is_known {
-            let visitor =
-                VisitorKey { account, visitor: self.visitor_hash(request.user_id.as_bytes()) };
+            let visitor = VisitorKey { account, visitor: self.visitors.of(&request.user_id) };
             let wait = profile_wait(request.timeout_ms);
             self.admit_known(&mut decision, visitor, &visit, wait).await
         } else {
             // Caps hold inside one answer, whoever sees it. The table is the one that said that
             // no history matters.
-            let winners = decision.admit(&campaigns, &mut Profile::default(), 0);
-            answer::filled(&winners, &campaigns, &visit)
+            let mut nobody = Profile::default();
+            let winners = decision.admit(&campaigns, &mut nobody, 0, Strict::Local);
+            answer::filled(&winners.unwrap_or_default(), &campaigns, &visit)
         };
         response.request_id = request_id;
         Ok(response)
@@ -108,43 +105,51 @@ impl Chooser {
         wait: Duration,
     ) -> ChooseAdsResponse {
         let id = unseeded().next_u64();
-        let mut response = ChooseAdsResponse::default();
-        let mut admit = |profile: &mut Profile| {
-            // Loaded anew, as time has passed where the profile had to be read: what was
-            // switched off meanwhile must not be shown.
-            let campaigns = self.index.campaigns();
-            let winners = decision.admit(&campaigns, profile, id);
-            response = answer::filled(&winners, &campaigns, visit);
-        };
+        let mut admitting = Admitting { index: &self.index, decision, visit, id, response: None };
         let known = if visit.dry_run {
-            self.profiles.read(visitor, wait).await.map(|mut profile| {
+            self.profiles.read(visitor, visit.now_us, wait).await.map(|known| {
+                let mut profile = known.profile;
                 if visit.is_replay {
                     profile.rewind(visit.now_us);
                 }
-                admit(&mut profile);
+                let strict = if known.is_certain { Strict::Local } else { Strict::Withheld };
+                admitting.admit(&mut profile, strict);
             })
         } else {
-            self.profiles.admit(visitor, visit.now_us, wait, &mut admit).await
+            self.profiles.admit(visitor, visit.now_us, wait, &mut admitting).await
         };
-        if let Err(error) = known {
+        if let Err(error) = &known {
             tracing::debug!(%error, "a profile is not to be had: capped ads are withheld");
             self.counters.add(Metric::ProfilesUnavailable, 1);
+        }
+        admitting.response.unwrap_or_else(|| {
             let campaigns = self.index.campaigns();
             let winners = decision.admit_uncapped(&campaigns);
-            response = answer::filled(&winners, &campaigns, visit);
-        }
-        response
-    }
-
-    fn is_stale(&self, now_us: i64) -> bool {
-        self.stale_after_us.is_some_and(|stale_after_us| {
-            now_us.saturating_sub(self.served.borrow().confirmed_at_us) > stale_after_us
+            answer::filled(&winners, &campaigns, visit)
         })
     }
+}
 
-    /// A visitor's id is never stored, only this.
-    fn visitor_hash(&self, user_id: &[u8]) -> u128 {
-        SipHasher24::new_with_key(&self.visitor_key).hash(user_id).as_u128()
+/// A decision that is being admitted under a visitor's history.
+struct Admitting<'a> {
+    index: &'a Index,
+    decision: &'a mut Decision,
+    visit: &'a Visit,
+    /// The decision's own id; never seeded.
+    id: u64,
+    response: Option<ChooseAdsResponse>,
+}
+
+impl Admission for Admitting<'_> {
+    fn admit(&mut self, profile: &mut Profile, strict: Strict<'_>) -> Option<StrictAsk> {
+        // Loaded anew, as time has passed where the profile had to be read: what was switched
+        // off meanwhile must not be shown.
+        let campaigns = self.index.campaigns();
+        match self.decision.admit(&campaigns, profile, self.id, strict) {
+            Ok(winners) => self.response = Some(answer::filled(&winners, &campaigns, self.visit)),
+            Err(ask) => return Some(ask),
+        }
+        None
     }
 }
 
@@ -170,78 +175,4 @@ fn unseeded() -> Rng {
         });
         Rng::seed_from_u64(seeds.next_u64())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use async_trait::async_trait;
-    use slotwise_core::index::{Builder, Change};
-    use slotwise_core::model::{Account, AccountSerial, Blocks, Site, Zone, ZoneSerial};
-
-    use super::*;
-    use crate::ports::{Admit, StoreError};
-    use crate::testing::ManualClock;
-
-    struct NoProfiles;
-
-    #[async_trait]
-    impl ProfileStore for NoProfiles {
-        async fn admit(
-            &self,
-            _visitor: VisitorKey,
-            _now_us: i64,
-            _wait: Duration,
-            _admit: Admit<'_>,
-        ) -> Result<(), StoreError> {
-            Err(StoreError::Full("no profiles here"))
-        }
-
-        async fn read(&self, _: VisitorKey, _: Duration) -> Result<Profile, StoreError> {
-            Err(StoreError::Full("no profiles here"))
-        }
-
-        async fn flush(&self) -> Result<(), StoreError> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test]
-    async fn a_catalogue_that_nobody_confirms_goes_stale() {
-        let index = Arc::new(Index::default());
-        let place = vec![
-            Change::Account(Account { serial: AccountSerial(1), id: "a".into() }),
-            Change::Site(Site { id: "s".into(), account: "a".into(), blocks: Blocks::default() }),
-            Change::Zone(Zone {
-                serial: ZoneSerial(1),
-                site: "s".into(),
-                id: "z".into(),
-                sizes: Box::default(),
-                floor_ecpm_micros: 0,
-            }),
-        ];
-        assert!(Builder::default().apply(place, 1, &index).is_empty());
-        let clock = ManualClock::new(1_000_000);
-        let confirmed = Served { confirmed_at_us: 1_000_000, ..Served::default() };
-        let (_keep, served) = watch::channel(confirmed);
-        let chooser = Chooser {
-            index,
-            profiles: Arc::new(NoProfiles),
-            clock: clock.clone(),
-            visitor_key: [0; 16],
-            served,
-            stale_after_us: Some(60_000_000),
-            counters: Arc::default(),
-        };
-        let ask = ChooseAdsRequest {
-            site_id: "s".into(),
-            zone_id: "z".into(),
-            ..ChooseAdsRequest::default()
-        };
-        for (later_us, reason) in
-            [(60_000_000, NoAdReason::ZoneEmpty), (60_000_001, NoAdReason::CatalogStale)]
-        {
-            clock.set(1_000_000 + later_us);
-            assert_eq!(chooser.choose(&ask).await.unwrap().no_ad_reason(), reason);
-        }
-    }
 }

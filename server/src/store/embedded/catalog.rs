@@ -101,7 +101,8 @@ impl CatalogStore for EmbeddedCatalog {
             .await
     }
 
-    async fn delta(&self, version: u64) -> Result<Delta, StoreError> {
+    /// The file is this process's own: it does not go back under it, so marks say nothing.
+    async fn delta(&self, version: u64, _mark: u64) -> Result<Delta, StoreError> {
         self.database.read(move |reader| read_delta(reader, version)).await
     }
 
@@ -194,7 +195,13 @@ pub(super) fn meta(connection: &Connection, name: &str) -> Result<u64, StoreErro
 }
 
 pub(super) fn head(connection: &Connection) -> Result<Head, StoreError> {
+    let mut serials = [0; 5];
+    for (kind, serial) in (1..).zip(&mut serials) {
+        *serial = u32::try_from(meta(connection, &format!("serials_{kind}"))?).unwrap_or(u32::MAX);
+    }
     Ok(Head {
+        mark: 0,
+        serials,
         version: meta(connection, "version")?,
         ads: meta(connection, "ads")?,
         forced_version: meta(connection, "forced_version")?,

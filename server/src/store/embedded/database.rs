@@ -43,6 +43,11 @@ impl Database {
         })
     }
 
+    /// Where the file is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs `work` on the writer, on a thread that may block.
     pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where

@@ -1,0 +1,46 @@
+//! Who may come in at which door, and how its calls are encrypted: read from files before anything
+//! is opened, and again whenever they change.
+
+use std::sync::Arc;
+
+use crate::config::{Config, FileError, TlsFiles};
+use crate::doors::{ClientCertificates, Drain, Identities, Reloaded, Tls};
+
+/// What the doors are guarded with; nothing: a door in clear, or one that asks nobody.
+pub(super) struct Guards {
+    pub(super) decision_tls: Option<Arc<Tls>>,
+    pub(super) event_tls: Option<Arc<Tls>>,
+    pub(super) admin_tls: Option<Arc<Tls>>,
+    pub(super) identities: Option<Arc<Reloaded<Identities>>>,
+}
+
+impl Guards {
+    /// Reads every file that `config` names.
+    pub(super) fn read(config: &Config) -> Result<Self, FileError> {
+        let read = |files: &Option<TlsFiles>, wanted| {
+            files.as_ref().map(|files| Tls::read(files, wanted)).transpose()
+        };
+        let admin_tls = config.admin_tls.as_ref();
+        let asks_for_certificates = admin_tls.is_some_and(|tls| tls.client_ca.is_some());
+        let identities = config.admin_identities.clone();
+        Ok(Self {
+            decision_tls: read(&config.decision_tls, ClientCertificates::Required)?,
+            event_tls: read(&config.event_tls, ClientCertificates::Required)?,
+            // There a token will do as well.
+            admin_tls: read(&config.admin_tls, ClientCertificates::Asked)?,
+            identities: identities
+                .map(|file| Identities::read(file, asks_for_certificates))
+                .transpose()?,
+        })
+    }
+
+    /// Keeps up with the files until `drain` begins.
+    pub(super) fn follow(&self, drain: &Drain) {
+        for tls in [&self.decision_tls, &self.event_tls, &self.admin_tls].into_iter().flatten() {
+            tokio::spawn(Arc::clone(tls).follow(drain.clone()));
+        }
+        if let Some(identities) = &self.identities {
+            tokio::spawn(Arc::clone(identities).follow(drain.clone()));
+        }
+    }
+}

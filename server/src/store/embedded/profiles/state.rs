@@ -1,0 +1,173 @@
+//! What the callers and the writer share: the profiles in memory, and what waits for the disk.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use slotwise_core::decide::Strict;
+use slotwise_core::model::{Profile, Segment};
+use tokio::sync::watch;
+
+use super::Forget;
+use super::batch::Shown;
+use super::floors::Floors;
+use crate::limits::{HISTORY, PROFILE_PENDING_MAX, VISITORS_MAX};
+use crate::ports::{Admission, Clock, StoreError, VisitorKey};
+
+/// Shards of the map: so many that folding one of them into bytes, under its lock, stays below a
+/// millisecond at a million visitors.
+const SHARDS: usize = 1_024;
+
+/// The profiles of this process. Whoever needs both takes a visitor's lock first, and then that
+/// of what is pending.
+pub(super) struct State {
+    pub(super) visitors: DashMap<VisitorKey, Profile>,
+    pub(super) stopping: AtomicBool,
+    /// How many visitors have been forgotten, here and on the disk.
+    pub(super) forgets: watch::Sender<u64>,
+    visitors_len: AtomicUsize,
+    pending: Mutex<Vec<Shown>>,
+    floors: Floors,
+    clock: Arc<dyn Clock>,
+}
+
+impl State {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            visitors: DashMap::with_shard_amount(SHARDS),
+            stopping: AtomicBool::new(false),
+            forgets: watch::Sender::default(),
+            visitors_len: AtomicUsize::new(0),
+            pending: Mutex::default(),
+            floors: Floors::default(),
+            clock,
+        }
+    }
+
+    pub(super) fn now_us(&self) -> i64 {
+        self.clock.now_us()
+    }
+
+    /// What waits for the disk.
+    pub(super) fn pending(&self) -> MutexGuard<'_, Vec<Shown>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A copy of the visitor's profile.
+    pub(super) fn copy(&self, visitor: VisitorKey) -> Option<Profile> {
+        self.visitors.get(&visitor).map(|known| known.clone())
+    }
+
+    /// Runs `admission` under the visitor's lock, and keeps what it recorded.
+    pub(super) fn admit(
+        &self,
+        visitor: VisitorKey,
+        admission: &mut dyn Admission,
+    ) -> Result<(), StoreError> {
+        if self.pending().len() >= PROFILE_PENDING_MAX {
+            return Err(StoreError::Full("the disk is too slow for the exposures"));
+        }
+        match self.visitors.entry(visitor) {
+            Entry::Occupied(mut known) => {
+                admission.admit(known.get_mut(), Strict::Local);
+                self.keep_fresh(visitor, known.get_mut());
+            }
+            Entry::Vacant(unknown) => {
+                self.expect_room()?;
+                let mut profile = Profile::default();
+                admission.admit(&mut profile, Strict::Local);
+                if self.keep_fresh(visitor, &mut profile) {
+                    unknown.insert(profile);
+                    self.visitors_len.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands what was just recorded to the writer; returns whether there is anything. Under the
+    /// visitor's lock, so that a forget finds it both in the profile and here, or in neither.
+    fn keep_fresh(&self, visitor: VisitorKey, profile: &mut Profile) -> bool {
+        let mut fresh = profile.take_fresh();
+        let Some(oldest_us) = fresh.iter().map(|(_, shown)| shown.at_us).min() else {
+            return false;
+        };
+        if let Some(floor_us) = self.floors.above(visitor, oldest_us) {
+            profile.forget_until(floor_us);
+            fresh.retain(|(_, shown)| shown.at_us > floor_us);
+        }
+        let is_any = !fresh.is_empty();
+        let shown = fresh.into_iter().map(|(advertiser, shown)| (visitor, advertiser, shown));
+        self.pending().extend(shown);
+        is_any
+    }
+
+    /// Sees that there is room for a visitor who is not known yet.
+    pub(super) fn expect_room(&self) -> Result<(), StoreError> {
+        if self.visitors_len.load(Ordering::Relaxed) >= VISITORS_MAX {
+            return Err(StoreError::Full("there are too many visitors"));
+        }
+        Ok(())
+    }
+
+    /// The visitor has these segments now.
+    pub(super) fn set_segments(&self, visitor: VisitorKey, segments: Vec<Segment>) {
+        match self.visitors.entry(visitor) {
+            Entry::Occupied(mut known) => known.get_mut().set_segments(segments),
+            Entry::Vacant(unknown) => {
+                let mut profile = Profile::default();
+                profile.set_segments(segments);
+                unknown.insert(profile);
+                self.visitors_len.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Removes the visitors from memory, and drops what waits for the disk; returns those of whom
+    /// there was anything. What is already on the disk stays.
+    pub(super) fn forget(&self, forgets: &[Forget]) -> Vec<VisitorKey> {
+        forgets.iter().for_each(|forget| self.floors.raise(forget));
+        let mut held = Vec::new();
+        for visitor in self.meant_by(forgets) {
+            let entry = self.visitors.entry(visitor);
+            let mut pending = self.pending();
+            let before = pending.len();
+            pending.retain(|(of, ..)| *of != visitor);
+            let mut is_held = pending.len() < before;
+            if let Entry::Occupied(known) = entry {
+                is_held |= !known.remove().is_empty();
+                self.visitors_len.fetch_sub(1, Ordering::Relaxed);
+            }
+            if is_held {
+                held.push(visitor);
+            }
+        }
+        held
+    }
+
+    /// The keys under which the visitors may be held here. Those of one account are known; for
+    /// the others everybody is looked at, once.
+    fn meant_by(&self, forgets: &[Forget]) -> HashSet<VisitorKey> {
+        let key = |forget: &Forget| {
+            forget.account.map(|account| VisitorKey { account, visitor: forget.visitor })
+        };
+        let mut meant: HashSet<VisitorKey> = forgets.iter().filter_map(key).collect();
+        if forgets.iter().any(|forget| forget.account.is_none()) {
+            let is_meant = |visitor: &VisitorKey| forgets.iter().any(|f| f.means(*visitor));
+            meant.extend(self.pending().iter().map(|(of, ..)| *of).filter(is_meant));
+            meant.extend(self.visitors.iter().map(|known| *known.key()).filter(is_meant));
+        }
+        meant
+    }
+
+    /// Drops what nothing asks for any more.
+    pub(super) fn sweep(&self) {
+        let now_us = self.now_us();
+        let history_us = i64::try_from(HISTORY.as_micros()).unwrap_or(i64::MAX);
+        self.visitors.retain(|_, profile| profile.expire(history_us, now_us));
+        self.visitors_len.store(self.visitors.len(), Ordering::Relaxed);
+        self.floors.expire(now_us.saturating_sub(history_us));
+    }
+}

@@ -1,0 +1,67 @@
+//! The scripts that run inside Redis: each is one step that nobody sees half done.
+
+use std::sync::LazyLock;
+
+use redis::Cmd;
+
+/// A script and the name that Redis knows it by.
+pub(super) struct Script {
+    text: &'static str,
+    hash: String,
+}
+
+impl Script {
+    fn new(text: &'static str) -> Self {
+        Self { text, hash: redis::Script::new(text).get_hash().to_owned() }
+    }
+
+    /// Makes the server know it.
+    pub(super) fn load(&self) -> Cmd {
+        redis::cmd("SCRIPT").arg("LOAD").arg(self.text).to_owned()
+    }
+
+    /// Runs it on `keys`; the arguments are to follow.
+    pub(super) fn run(&self, keys: &[String]) -> Cmd {
+        redis::cmd("EVALSHA").arg(&self.hash).arg(keys.len()).arg(keys).to_owned()
+    }
+}
+
+macro_rules! scripts {
+    ($($(#[$doc:meta])* $name:ident = $file:literal;)*) => {
+        $($(#[$doc])*
+        pub(super) fn $name() -> &'static Script {
+            static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!($file)));
+            &SCRIPT
+        })*
+
+        /// All of them, for a new connection to load.
+        pub(super) fn all() -> Vec<&'static Script> {
+            vec![$($name()),*]
+        }
+    };
+}
+
+scripts! {
+    /// One small change of the catalogue.
+    commit = "scripts/commit.lua";
+    /// A part of a large change.
+    stage = "scripts/stage.lua";
+    /// A large change becomes visible.
+    flip = "scripts/flip.lua";
+    /// A part of what is visible becomes usual.
+    fold = "scripts/fold.lua";
+    /// Objects by name.
+    get = "scripts/get.lua";
+    /// Objects in order.
+    list = "scripts/list.lua";
+    /// What changed.
+    delta = "scripts/delta.lua";
+    /// Who fills an empty store.
+    offer = "scripts/offer.lua";
+    /// A node says how it is.
+    report = "scripts/report.lua";
+    /// What the nodes have said.
+    nodes = "scripts/nodes.lua";
+    /// A part of what it is filled with.
+    restore = "scripts/restore.lua";
+}

@@ -1,0 +1,19 @@
+#!lua
+-- A part of a whole catalogue, put aside as it was, for a store that came back empty.
+--
+-- KEYS  head, ids, owned, stage_rows
+-- ARGV  life of the stage in ms; then key, owner, value of each object
+--
+-- Replies 1; 0 where the store is no longer empty.
+local head, ids, owned, stage_rows = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+if redis.call('HEXISTS', head, 'version') == 1 then return 0 end
+for at = 2, #ARGV, 3 do
+  local key, owner = ARGV[at], ARGV[at + 1]
+  redis.call('HSET', stage_rows, key, ARGV[at + 2])
+  redis.call('ZADD', ids, 0, key)
+  if owner ~= '' then
+    redis.call('ZADD', owned, 0, string.sub(key, 1, 1) .. owner .. '\0' .. string.match(key, '%z(.*)$'))
+  end
+end
+redis.call('PEXPIRE', stage_rows, ARGV[1])
+return 1
