@@ -5,6 +5,7 @@ mod check;
 mod history;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use slotwise_core::index::Key;
 use slotwise_core::model::{AccountSerial, AdvertiserId};
@@ -103,12 +104,14 @@ async fn forget(
 
 /// Waits until every node has followed the forget of this number.
 async fn forgotten_everywhere(admin: &Admin, number: u64) -> Result<(), Refusal> {
+    let began = Instant::now();
     let mut forgets = admin.users.profiles.forgets();
     let here = forgets.wait_for(|followed| *followed >= number);
     let here = tokio::time::timeout(FORGET_WAIT_MAX, here).await;
     // The store may have stopped meanwhile: it has not followed then.
     let is_followed_here = here.is_ok_and(|followed| followed.is_ok());
-    let tally = admin.fleet.wait(FORGET_WAIT_MAX, |node| node.forgets >= number).await;
+    let left = FORGET_WAIT_MAX.saturating_sub(began.elapsed());
+    let tally = admin.fleet.wait(left, |node| node.forgets >= number).await;
     if is_followed_here && tally.applied >= tally.live {
         return Ok(());
     }
