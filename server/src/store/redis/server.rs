@@ -107,6 +107,11 @@ impl Redis {
         self.shared.away.subscribe()
     }
 
+    /// Whether the server that has the keys with this hash tag is known to be away.
+    pub(super) fn is_away(&self, tag: &str) -> bool {
+        self.link(tag).map_or(true, |link| !link.away().borrow().is_empty())
+    }
+
     /// The way to the keys with this hash tag (what stands between their braces).
     pub(super) fn link(&self, tag: &str) -> Result<Arc<Link>, StoreError> {
         let routes = self.shared.routes.load();
@@ -153,20 +158,6 @@ impl Redis {
             return Err(LinkError(error).into());
         }
         Ok(self.link(tag)?.call(&command).await?)
-    }
-
-    /// Several commands, all on keys with this hash tag, in one go. Where one fails, its reply
-    /// is the error.
-    pub(super) async fn pipeline(
-        &self,
-        tag: &str,
-        commands: &Pipeline,
-    ) -> Result<Vec<Value>, StoreError> {
-        let replies = self.link(tag)?.pipeline(commands).await?;
-        for reply in &replies {
-            self.note(reply);
-        }
-        Ok(replies)
     }
 
     /// A transaction of several commands, all on keys with this hash tag.
