@@ -12,6 +12,8 @@ mod load;
 #[path = "support/redis.rs"]
 mod redis_server;
 mod support;
+#[path = "several_nodes/visitors.rs"]
+mod visitors;
 
 use std::path::Path;
 use std::sync::Arc;
