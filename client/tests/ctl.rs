@@ -229,6 +229,27 @@ async fn a_catalogue_can_be_built_and_taken_down_by_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_is_seen_put_into_segments_and_forgotten() {
+    let bench = Bench::with_catalog().await;
+    bench.ok(&["campaign", "put", "8:car", "--cap", "campaign:3/24h"]).await;
+    let chosen = bench.ok(&["choose", "news", "top", "--user", "v-1", "--record"]).await;
+    assert!(chosen.contains("8:car"), "{chosen}");
+    let added = bench.ok(&["user", "segments", "acme", "v-1", "--add", "auto/new"]).await;
+    assert!(added.contains("auto/new"), "{added}");
+    let shown = bench.ok(&["user", "show", "acme", "v-1"]).await;
+    assert!(shown.contains("auto/new") && shown.contains("8:car"), "{shown}");
+    let of_another = bench.ok(&["user", "show", "acme", "v-1", "--advertiser", "7"]).await;
+    assert!(!of_another.contains("8:car"), "{of_another}");
+    let said = bench.ok(&["user", "forget", "v-1"]).await;
+    assert!(said.starts_with("forgotten:"), "{said}");
+    let said = bench.ok(&["user", "show", "acme", "v-1"]).await;
+    assert_eq!(said, "nothing is held under this visitor\n");
+    let nodes = bench.ok(&["nodes"]).await;
+    assert_eq!(nodes.lines().filter(|line| line.contains("  ok")).count(), 1, "{nodes}");
+    bench.server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn exit_codes_tell_how_it_ended() {
     let bench = Bench::with_catalog().await;
     bench.ok(&["account", "list"]).await;

@@ -141,7 +141,7 @@ async fn serve_until_told(config: &Config, with_demo: bool) -> anyhow::Result<()
             demo::import(&app).await.context("the sample catalogue")?;
         }
         ready::wait(&app, config).await?;
-        ready::print(&app, config).await?;
+        ready::print(&app, config);
         anyhow::Ok(app)
     };
     let told = async {

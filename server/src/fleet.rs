@@ -14,7 +14,7 @@ use crate::refresh::Served;
 
 /// Between two looks at how far the others have come: at first, and at most.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
-const LOOK_AGAIN_MAX: Duration = Duration::from_millis(20);
+const LOOK_AGAIN_MAX: Duration = Duration::from_millis(5);
 
 /// What this node is made of that can be in trouble, and says so.
 #[derive(Clone)]
@@ -133,7 +133,7 @@ impl Fleet {
         let served = self.senses.served.borrow().clone();
         let mut reasons = vec![served.degraded_reason, self.senses.profiles.borrow().clone()];
         let skew_us = *self.skew_us.borrow();
-        if skew_us.unsigned_abs() > CLOCK_SKEW_MAX.as_micros() as u64 {
+        if Duration::from_micros(skew_us.unsigned_abs()) > CLOCK_SKEW_MAX {
             let skew_s = skew_us as f64 / 1e6;
             reasons.push(format!("this node's clock is {skew_s:+.1} s off the store's"));
         }

@@ -30,6 +30,8 @@ pub struct Served {
     pub is_loaded: bool,
     /// When the store last said that this is the newest, in microseconds of Unix time.
     pub confirmed_at_us: i64,
+    /// How many ads there are, sound ones only.
+    pub ads: usize,
     /// How often the store has been asked so far, whatever it answered.
     pub checks: u64,
     /// What is wrong, in words; empty: nothing.

@@ -46,14 +46,18 @@ pub(super) async fn wait(app: &App, config: &Config) -> anyhow::Result<()> {
 }
 
 /// Prints the line that begins with `ready`, and three commands to try.
-pub(super) async fn print(app: &App, config: &Config) -> anyhow::Result<()> {
+pub(super) fn print(app: &App, config: &Config) {
     let (decisions, events, admin) = (app.decision_addr(), app.event_addr(), app.admin_addr());
-    let ads = app.admin.catalog.store().head().await?.ads;
+    let served = app.admin.served.borrow().clone();
+    let ads = served.ads;
     let data = config.data_dir.display();
     let mut text = format!(
         "ready: decisions {decisions}, events {events}, admin {admin}; {ads} ad{}, data in {data}\n",
         if ads == 1 { "" } else { "s" }
     );
+    if !served.degraded_reason.is_empty() {
+        text += &format!("degraded: {}\n", served.degraded_reason);
+    }
     // From a checkout, cargo runs us and can run the tool as well.
     let tool = if std::env::var_os("CARGO").is_some() { "cargo ctl" } else { "slotwisectl" };
     let mut at = String::new();
@@ -89,7 +93,6 @@ pub(super) async fn print(app: &App, config: &Config) -> anyhow::Result<()> {
     // Whoever started us may not read on; that is no reason to stop.
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    Ok(())
 }
 
 /// An address that is every interface's is reached over loopback.

@@ -48,6 +48,12 @@ pub struct RedisAddress {
     pub(crate) authorities: Option<PathBuf>,
 }
 
+/// Text without its escapes; nothing where there is none.
+fn plain(text: &str) -> Option<String> {
+    let text = percent_decode_str(text).decode_utf8().ok()?;
+    (!text.is_empty()).then(|| text.into_owned())
+}
+
 /// Never shows the password.
 impl fmt::Debug for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,10 +104,6 @@ impl FromStr for RedisAddress {
         }
         // The URL library knows how to unescape; it is given one host at a time.
         let parsed = url::Url::parse(&format!("redis://{credentials}@x")).map_err(|_| WANTS)?;
-        let plain = |text: &str| {
-            let text = percent_decode_str(text).decode_utf8().ok()?;
-            (!text.is_empty()).then(|| text.into_owned())
-        };
         address.username = plain(parsed.username());
         address.password = parsed.password().and_then(plain);
         for host in hosts.split(',') {

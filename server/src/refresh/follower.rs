@@ -166,6 +166,7 @@ impl Follower {
     async fn refill(&mut self) -> Result<(), StoreError> {
         if let Some(disk) = &mut self.disk
             && disk.snapshot.version() > 0
+            // That may be less than is served; a node that has more on its disk comes first.
             && self.store.wants_refill(&self.node.id, disk.snapshot.version()).await?
             && let Some(stored) = disk.read()?
         {
@@ -305,6 +306,7 @@ impl Follower {
         self.publish.send_modify(|served| {
             served.version = head.version;
             served.is_loaded = true;
+            served.ads = self.builder.ads_len();
             served.quarantined_rows = u32::try_from(self.quarantined.len()).unwrap_or(u32::MAX);
         });
     }

@@ -160,12 +160,13 @@ impl Snapshot {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
 
-    /// All that the file holds.
-    pub fn stored(&self) -> io::Result<Option<Stored>> {
-        if self.file.is_none() {
-            return Ok(None);
+    /// All that the file holds; it counts as empty where that cannot be read.
+    pub fn stored(&mut self) -> io::Result<Option<Stored>> {
+        let whole = File::open(&self.path).and_then(read);
+        if !matches!(whole, Ok(Some(_))) {
+            self.version = 0;
         }
-        Ok(read(File::open(&self.path)?)?.map(|(stored, _)| stored))
+        Ok(whole?.map(|(stored, _)| stored))
     }
 
     fn tidy_if_due(&mut self) -> io::Result<()> {

@@ -105,12 +105,10 @@ async fn pause(
 /// Stops the campaign on this node before anything is stored, so that a slow disk or a large
 /// import before us holds up the answer, and not the stop.
 async fn kill_here(admin: &Admin, key: &Key, campaign: &CampaignId) -> Result<(), Refusal> {
-    // A campaign that is not there must not be remembered. One whose row is damaged is there: its
-    // switch lies outside of that row.
-    match admin.catalog.expect(key).await {
-        Err(CatalogError::Store(StoreError::Unavailable(_)))
-            if admin.index.campaigns().has(campaign) => {}
-        found => found?,
+    // A campaign that is not there must not be remembered. One that is not served may be there: it
+    // is new, or its row is damaged, and its switch lies outside of that row.
+    if !admin.index.campaigns().has(campaign) {
+        admin.catalog.expect(key).await?;
     }
     admin.index.kill(campaign);
     let in_flight = Arc::clone(&admin.in_flight);
