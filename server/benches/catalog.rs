@@ -21,8 +21,9 @@ use slotwise_proto::v1::{Account, Ad, AdZone, Campaign, Price, Site, Zone, price
 use slotwise_server::app::SystemClock;
 use slotwise_server::catalog::{Catalog, ImportOptions};
 use slotwise_server::inflight::InFlight;
+use slotwise_server::kills::Kills;
 use slotwise_server::ports::CatalogStore;
-use slotwise_server::refresh::{Refresh, wait_for_version};
+use slotwise_server::refresh::{self, Refresh, wait_for_version};
 use slotwise_server::store::embedded::EmbeddedCatalog;
 
 /// Zones of one ad, so that a campaign of 25 ads is in 500 zones.
@@ -124,11 +125,14 @@ impl Node {
     async fn start(dir: &std::path::Path) -> Self {
         let store: Arc<dyn CatalogStore> = Arc::new(EmbeddedCatalog::open(dir).unwrap());
         let index = Arc::new(Index::default());
-        let in_flight = Arc::new(InFlight::default());
         let clock = Arc::new(SystemClock);
-        let refresh =
-            Refresh::start(Arc::clone(&store), Arc::clone(&index), in_flight, clock.clone())
-                .unwrap();
+        let own = refresh::Node {
+            id: "bench".to_owned(),
+            kills: Arc::new(Kills::open(dir.join("kills"), &index).unwrap()),
+            in_flight: Arc::new(InFlight::default()),
+            index: Arc::clone(&index),
+        };
+        let refresh = Refresh::start(Arc::clone(&store), own, None, clock.clone()).unwrap();
         let node = Self { catalog: Catalog::new(store, index, clock), refresh };
         node.serve(0).await;
         node

@@ -258,3 +258,49 @@ pub const SNAPSHOT_CHANGES_BYTES_MIN: u64 = 16 << 20;
 pub const SNAPSHOT_FRAME_BYTES_MAX: usize = 8 << 20;
 /// A snapshot that could not be written is tried again after this, as all of it has to be read.
 pub const SNAPSHOT_RETRY: Duration = Duration::from_secs(10);
+
+// ---- Profiles in Redis -----------------------------------------------------------------------
+
+/// Commands that go out in one pipeline: some 100 KiB for a server, and a millisecond of its time.
+pub const PROFILE_BATCH_MAX: usize = 256;
+/// Bytes of one pipeline, but for its last command: 256 full lists, a tenth of a second of a
+/// server's time on a slow machine, and so well inside [`REDIS_CALL_MAX`].
+pub const PROFILE_BATCH_BYTES_MAX: usize = 2 << 20;
+/// Pipelines in flight to one server; what comes meanwhile gathers for the next. At a round trip
+/// of a millisecond a million commands a second fit, and a server that is frozen holds no more.
+pub const PROFILE_FLIGHTS_MAX: usize = 4;
+/// Commands that wait for one server; further ones fail at once. A second of the mission's load,
+/// far longer than any decision waits.
+pub const PROFILE_WAITING_MAX: usize = 65_536;
+/// Times that a command is sent again because its slot moved or its script was lost.
+pub const PROFILE_RESENDS_MAX: u8 = 8;
+/// The pause before: what it takes to ask a cluster who has what.
+pub const PROFILE_RESEND_PAUSE: Duration = Duration::from_millis(5);
+/// Exposures that the store did not take are sent again this often.
+pub const PROFILE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// Visitors whose exposures are sent again at once; when it succeeds, others follow.
+pub const PROFILE_RETRIES_MAX: usize = PROFILE_BATCH_MAX;
+/// Exposures that have been refused for so long are a state that an operator should know of.
+pub const PROFILE_TROUBLE_MIN: Duration = Duration::from_secs(1);
+/// Visitors that a node remembers; at the usual three exposures some 500 MB. Above it, new
+/// visitors are shown no capped ad rather than one too many.
+pub const PROFILES_REMEMBERED_MAX: usize = 500_000;
+/// Beyond so many, visitors are forgotten earlier: the rest is room for the visitors that come
+/// until the next look at it, [`PROFILE_RETRY_INTERVAL`] later.
+pub const PROFILES_REMEMBERED_HIGH: usize = PROFILES_REMEMBERED_MAX / 4 * 3;
+/// A visitor who did not come for so long is no longer remembered: longer than most visits, and
+/// than most outages in which only the memory knows the caps.
+pub const PROFILE_REMEMBERED: Duration = Duration::from_secs(600);
+/// A flush, or a clean stop, waits so long for the store: a store that came back is found again
+/// within it, and it fits a stop's deadline.
+pub const PROFILE_FLUSH_MAX: Duration = Duration::from_secs(2);
+const _: () = assert!(PROFILE_FLUSH_MAX.as_millis() >= REDIS_CALL_MAX.as_millis());
+/// Damaged profiles are logged this often at most, with their number.
+pub const PROFILE_DAMAGE_LOG_INTERVAL: Duration = Duration::from_secs(60);
+/// Entries that tell the nodes of forgotten visitors live so long: a node that was away for
+/// longer drops all that it remembers.
+pub const FORGETS_KEPT: Duration = Duration::from_secs(3_600);
+/// Such entries at most, some 100 bytes each; beyond it the same.
+pub const FORGETS_KEPT_MAX: usize = 10_000;
+/// Accounts whose profiles are forgotten at once.
+pub const FORGETS_AT_ONCE_MAX: usize = 1_024;

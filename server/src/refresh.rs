@@ -1,7 +1,7 @@
 //! From the store to the index: follows the catalogue's head, and says what is served.
 //!
 //! Runs on a thread of its own, as building blocks is work and must not hold up a decision.
-//! Hints make it look at once; it looks every [`REFRESH_INTERVAL`] whatever it hears.
+//! Hints make it look at once; it looks every [`crate::limits::REFRESH_INTERVAL`] whatever it hears.
 
 mod follower;
 mod snapshot;
@@ -62,6 +62,9 @@ impl Freshness {
     }
 }
 
+/// This node's copy of the catalogue, and what was in it at the start.
+pub type Disk = (Snapshot, Option<Stored>);
+
 /// What a node has of its own: its name, what it serves, which answers are on their way, and
 /// what it must not show.
 #[derive(Clone)]
@@ -92,7 +95,7 @@ impl Refresh {
     pub fn start(
         store: Arc<dyn CatalogStore>,
         node: Node,
-        disk: Option<(Snapshot, Option<Stored>)>,
+        disk: Option<Disk>,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let (publish, served) = watch::channel(Served::default());

@@ -9,10 +9,12 @@
 )]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use slotwise_server::ports::{CatalogStore, Clock, ProfileStore};
+use slotwise_core::model::AccountSerial;
+use slotwise_server::ports::{CatalogStore, Clock, ProfileStore, VisitorKey};
 use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
-use slotwise_server::store::redis::{Redis, RedisCatalog};
+use slotwise_server::store::redis::{Redis, RedisCatalog, RedisProfiles};
 
 use crate::redis_server::{RedisCluster, RedisServer};
 
@@ -157,13 +159,15 @@ impl Harness for Embedded {
     }
 }
 
+/// Accounts that profiles may be of: serials 1 to 9.
+const ACCOUNTS: u32 = 9;
+
 /// A Redis of its own, or a part of a cluster's keys.
 struct OnRedis {
     url: String,
     prefix: String,
     _server: Option<RedisServer>,
     _cluster: Option<Arc<RedisCluster>>,
-    profiles: tempfile::TempDir,
 }
 
 impl OnRedis {
@@ -174,7 +178,6 @@ impl OnRedis {
             prefix: "slotwise".to_owned(),
             _server: Some(server),
             _cluster: None,
-            profiles: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -185,7 +188,15 @@ impl OnRedis {
             prefix: format!("test-{}", cluster.next()),
             _server: None,
             _cluster: Some(cluster),
-            profiles: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// A visitor is forgotten in the accounts that the catalogue has.
+    async fn make_accounts(&self, redis: &Arc<Redis>) {
+        let catalog: catalog::Store = Arc::new(RedisCatalog::open(Arc::clone(redis), 0).await);
+        if catalog.head().await.unwrap().version == 0 {
+            let accounts = (1..=ACCOUNTS).map(|n| catalog::account(&n.to_string()));
+            catalog::apply(&catalog, catalog::puts(accounts, "")).await;
         }
     }
 
@@ -202,6 +213,20 @@ impl Harness for OnRedis {
     }
 
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
-        Arc::new(EmbeddedProfiles::open(self.profiles.path(), clock).unwrap())
+        let redis = self.redis().await;
+        self.make_accounts(&redis).await;
+        let store = RedisProfiles::open(redis, clock);
+        // Before it is connected it decides on what it remembers, which is nothing. Some of these
+        // are on each node of a cluster.
+        let connected = async {
+            for visitor in 0..32 {
+                let nobody = VisitorKey { account: AccountSerial(ACCOUNTS), visitor };
+                while !store.read(nobody, 0, profiles::WAIT).await.unwrap().is_certain {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+        };
+        tokio::time::timeout(profiles::WAIT, connected).await.expect("redis is there");
+        Arc::new(store)
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::config::{Config, StoreChoice};
 use crate::ports::{CatalogStore, Clock, NodeStore, ProfileStore};
-use crate::refresh::{Snapshot, Stored};
+use crate::refresh::{Disk, Snapshot, Stored};
 use crate::store::embedded::{EmbeddedCatalog, EmbeddedNodes, EmbeddedProfiles};
 use crate::store::redis::{Redis, RedisCatalog, RedisNodes};
 
@@ -26,7 +26,7 @@ pub(super) struct Stores {
     pub(super) profiles: Arc<dyn ProfileStore>,
     pub(super) nodes: Arc<dyn NodeStore>,
     /// This node's copy of a catalogue that is kept elsewhere.
-    pub(super) disk: Option<(Snapshot, Option<Stored>)>,
+    pub(super) disk: Option<Disk>,
     /// What visitors' ids are hashed with.
     pub(super) visitor_secret: [u8; 32],
     /// Whether other nodes may be there.

@@ -42,7 +42,7 @@ impl Follower {
     pub(super) fn new(
         store: Arc<dyn CatalogStore>,
         node: Node,
-        disk: Option<(Snapshot, Option<Stored>)>,
+        disk: Option<super::Disk>,
         clock: Arc<dyn Clock>,
         publish: watch::Sender<Served>,
     ) -> Self {

@@ -11,6 +11,7 @@ mod hints;
 mod keys;
 mod link;
 mod nodes;
+mod profiles;
 mod reading;
 mod refill;
 mod scripts;
@@ -19,4 +20,5 @@ mod stage;
 
 pub use catalog::RedisCatalog;
 pub use nodes::RedisNodes;
+pub use profiles::RedisProfiles;
 pub use server::Redis;

@@ -3,7 +3,8 @@
 
 #![allow(dead_code)]
 
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -152,6 +153,15 @@ impl RedisServer {
         commands.iter().map(of).sum()
     }
 
+    /// Listens to every command from now on.
+    pub fn monitor(&self) -> Monitor {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(b"MONITOR\r\n").unwrap();
+        let mut lines = BufReader::new(stream);
+        assert_eq!(next_line(&mut lines), "+OK");
+        Monitor { lines, end: self.connection(), ends: 0 }
+    }
+
     fn client(&self) -> redis::Client {
         let auth = self.password.as_ref().map(|p| format!(":{p}@")).unwrap_or_default();
         redis::Client::open(format!("redis://{auth}127.0.0.1:{}", self.port)).unwrap()
@@ -165,6 +175,41 @@ impl Drop for RedisServer {
             let _ = child.wait();
         }
     }
+}
+
+/// Hears every command of a server.
+pub struct Monitor {
+    lines: BufReader<TcpStream>,
+    end: Connection,
+    ends: u32,
+}
+
+impl Monitor {
+    /// What clients have sent since the last call, in order, each as `"NAME" "argument" ...`;
+    /// without what scripts do.
+    pub fn commands(&mut self) -> Vec<String> {
+        self.ends += 1;
+        let end = format!("\"ECHO\" \"end {}\"", self.ends);
+        let _: String =
+            redis::cmd("ECHO").arg(format!("end {}", self.ends)).query(&mut self.end).unwrap();
+        let mut commands = Vec::new();
+        loop {
+            let line = next_line(&mut self.lines);
+            let (origin, command) = line.split_once("] ").unwrap();
+            if command == end {
+                return commands;
+            }
+            if !origin.ends_with(" lua") {
+                commands.push(command.to_owned());
+            }
+        }
+    }
+}
+
+fn next_line(lines: &mut BufReader<TcpStream>) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
 }
 
 /// A cluster of three masters.

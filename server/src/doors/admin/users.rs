@@ -5,6 +5,7 @@ mod check;
 mod history;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use slotwise_core::index::Key;
 use slotwise_core::model::{AccountSerial, AdvertiserId};
@@ -14,6 +15,7 @@ use slotwise_proto::v1::{
 };
 use tonic::{Request, Response, Status};
 
+use super::gate::actor;
 use super::{Admin, AdminDoor};
 use crate::catalog::CatalogError;
 use crate::doors::refusal::Refusal;
@@ -51,7 +53,8 @@ impl UserService for AdminDoor {
         &self,
         request: Request<ForgetUserRequest>,
     ) -> Result<Response<ForgetUserResponse>, Status> {
-        Ok(Response::new(forget(&self.admin, request.get_ref()).await?))
+        let actor = actor(&request)?;
+        Ok(Response::new(forget(&self.admin, request.get_ref(), &actor).await?))
     }
 }
 
@@ -81,7 +84,11 @@ async fn update(admin: &Admin, request: UpdateSegmentsRequest) -> Result<Profile
 
 /// Answers once no node holds anything of the visitor, nor lets what was shown until now make
 /// them again.
-async fn forget(admin: &Admin, request: &ForgetUserRequest) -> Result<ForgetUserResponse, Refusal> {
+async fn forget(
+    admin: &Admin,
+    request: &ForgetUserRequest,
+    actor: &str,
+) -> Result<ForgetUserResponse, Refusal> {
     check::forget(request)?;
     let account = match request.account_id.as_str() {
         "" => None,
@@ -91,16 +98,20 @@ async fn forget(admin: &Admin, request: &ForgetUserRequest) -> Result<ForgetUser
     let now_us = admin.users.clock.now_us();
     let forgotten = admin.users.profiles.forget(hash, account, now_us).await?;
     forgotten_everywhere(admin, forgotten.number).await?;
-    tracing::info!(number = forgotten.number, forgotten.held_something, "a visitor is forgotten");
+    tracing::info!(actor, forgotten.number, forgotten.held_something, "visitor forgotten");
     Ok(ForgetUserResponse { held_something: forgotten.held_something })
 }
 
 /// Waits until every node has followed the forget of this number.
 async fn forgotten_everywhere(admin: &Admin, number: u64) -> Result<(), Refusal> {
+    let began = Instant::now();
     let mut forgets = admin.users.profiles.forgets();
     let here = forgets.wait_for(|followed| *followed >= number);
-    let is_followed_here = tokio::time::timeout(FORGET_WAIT_MAX, here).await.is_ok();
-    let tally = admin.fleet.wait(FORGET_WAIT_MAX, |node| node.forgets >= number).await;
+    let here = tokio::time::timeout(FORGET_WAIT_MAX, here).await;
+    // The store may have stopped meanwhile: it has not followed then.
+    let is_followed_here = here.is_ok_and(|followed| followed.is_ok());
+    let left = FORGET_WAIT_MAX.saturating_sub(began.elapsed());
+    let tally = admin.fleet.wait(left, |node| node.forgets >= number).await;
     if is_followed_here && tally.applied >= tally.live {
         return Ok(());
     }

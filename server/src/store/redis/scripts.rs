@@ -27,10 +27,11 @@ impl Script {
 }
 
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $name:ident = $file:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $($file:literal)+;)*) => {
         $($(#[$doc])*
         pub(super) fn $name() -> &'static Script {
-            static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!($file)));
+            static SCRIPT: LazyLock<Script> =
+                LazyLock::new(|| Script::new(concat!($(include_str!($file)),+)));
             &SCRIPT
         })*
 
@@ -64,4 +65,16 @@ scripts! {
     nodes = "scripts/nodes.lua";
     /// A part of what it is filled with.
     restore = "scripts/restore.lua";
+    /// Adds exposures to a visitor's profile.
+    profile_add = "scripts/profile.lua" "scripts/profile_add.lua";
+    /// Admits ads whose caps hold on all nodes.
+    profile_strict = "scripts/profile.lua" "scripts/profile_strict.lua";
+    /// Changes a visitor's segments.
+    profile_segments = "scripts/profile.lua" "scripts/profile_segments.lua";
+    /// Forgets a visitor in one account.
+    profile_forget = "scripts/profile.lua" "scripts/profile_forget.lua";
+    /// Tells all nodes that a visitor was forgotten.
+    profile_forgets_add = "scripts/profile_forgets_add.lua";
+    /// Which visitors were forgotten.
+    profile_forgets_since = "scripts/profile_forgets_since.lua";
 }

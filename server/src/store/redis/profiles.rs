@@ -1,0 +1,314 @@
+//! Visitors' profiles in Redis: a hash for each visitor of each account.
+//!
+//! A decision looks at the store once: it reads the hash, or it waits for the reply to what its
+//! node added for the visitor before, which is the whole hash as well. It does not wait for what
+//! it adds itself. So across n nodes a cap is exceeded by what n - 1 answers can hold at most; caps
+//! that are to be strict are admitted by a script in the store. Everything waits within the
+//! decision's own bound. Where the store is away, decisions go on over what the node remembers,
+//! and what they show is told when the store is back.
+
+mod adds;
+mod asks;
+mod forgets;
+mod lane;
+mod record;
+mod remembered;
+mod slots;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis::Cmd;
+use slotwise_core::decide::{Strict, StrictAsk};
+use slotwise_core::model::{AccountSerial, AdSerial, Profile};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, timeout, timeout_at};
+
+use self::adds::{Add, Pending};
+use self::asks::{Asked, Asking};
+use self::forgets::Forgets;
+use self::lane::Lane;
+use self::record::Stored;
+use self::remembered::Remembered;
+use self::slots::{Slot, Slots};
+use super::server::Redis;
+use crate::limits::{
+    PROFILE_DAMAGE_LOG_INTERVAL, PROFILE_FLUSH_MAX, PROFILE_RETRY_INTERVAL, PROFILE_SWEEP_INTERVAL,
+    REDIS_CALL_MAX,
+};
+use crate::ports::{
+    Admission, Clock, Forgotten, Known, ProfileStore, SegmentsChange, StoreError, VisitorKey,
+};
+
+/// The profiles of an installation, as one node sees them.
+pub struct RedisProfiles {
+    shared: Arc<Shared>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    redis: Arc<Redis>,
+    clock: Arc<dyn Clock>,
+    slots: Slots,
+    asks: Lane<Asked>,
+    adds: Lane<Add>,
+    pending: Pending,
+    forgets: Forgets,
+    degraded: watch::Sender<String>,
+    damage: Mutex<Damage>,
+}
+
+/// Damaged profiles that were not logged yet, and when some were.
+#[derive(Default)]
+struct Damage {
+    count: u64,
+    logged: Option<Instant>,
+}
+
+impl RedisProfiles {
+    /// The profiles in this Redis.
+    pub fn open(redis: Arc<Redis>, clock: Arc<dyn Clock>) -> Self {
+        let runtime = redis.runtime().clone();
+        let shared = Arc::new(Shared {
+            clock,
+            slots: Slots::new(redis.prefix()),
+            asks: Lane::open(Arc::clone(&redis)),
+            adds: Lane::open(Arc::clone(&redis)),
+            pending: Pending::default(),
+            forgets: Forgets::new(redis.prefix()),
+            degraded: watch::Sender::default(),
+            damage: Mutex::default(),
+            redis,
+        });
+        let tasks = vec![
+            runtime.spawn(Arc::clone(&shared).tend()),
+            runtime.spawn(Arc::clone(&shared).follow_forgets()),
+        ];
+        Self { shared, tasks }
+    }
+}
+
+/// What was recorded is told to the store first, within [`PROFILE_FLUSH_MAX`].
+impl Drop for RedisProfiles {
+    fn drop(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let (done, flushed) = std::sync::mpsc::channel();
+        self.shared.redis.runtime().spawn(async move {
+            let _ = done.send(shared.flush().await);
+        });
+        let lost = flushed.recv_timeout(2 * PROFILE_FLUSH_MAX).map_err(|error| error.to_string());
+        if let Err(error) = lost.and_then(|lost| lost.map_err(|error| error.to_string())) {
+            tracing::error!(error, "the last exposures are lost");
+        }
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+#[async_trait]
+impl ProfileStore for RedisProfiles {
+    async fn admit(
+        &self,
+        visitor: VisitorKey,
+        now_us: i64,
+        wait: Duration,
+        admission: &mut dyn Admission,
+    ) -> Result<(), StoreError> {
+        let (shared, deadline) = (&self.shared, Instant::now() + wait);
+        if shared.pending.is_full() {
+            return Err(StoreError::Full("too many exposures wait for the store"));
+        }
+        let slot = shared.slots.slot(visitor)?;
+        slot.remembered().meet(now_us);
+        // Who does not get a turn in time decides all the same, over what is remembered: that is
+        // one at a time, too.
+        let turn = timeout_at(deadline, slot.turn.lock()).await.ok();
+        let is_fresh = turn.is_some() && shared.look(&slot, deadline).await.is_ok();
+        let first = if is_fresh { Strict::Ask } else { Strict::Withheld };
+        if let Some(ask) = shared.decide(&slot, admission, first) {
+            let granted = shared.strict(&slot, &ask, deadline).await;
+            let second = granted.as_deref().map_or(Strict::Withheld, Strict::Granted);
+            shared.decide(&slot, admission, second);
+        }
+        Ok(())
+    }
+
+    async fn read(
+        &self,
+        visitor: VisitorKey,
+        now_us: i64,
+        wait: Duration,
+    ) -> Result<Known, StoreError> {
+        let slot = self.shared.slots.known_or_apart(visitor);
+        slot.remembered().meet(now_us);
+        let is_certain = self.shared.look(&slot, Instant::now() + wait).await.is_ok();
+        let mut profile = slot.remembered().profile.clone();
+        profile.lapse_segments(now_us);
+        Ok(Known { profile, is_certain })
+    }
+
+    async fn update_segments(
+        &self,
+        visitor: VisitorKey,
+        now_us: i64,
+        change: SegmentsChange,
+    ) -> Result<Profile, StoreError> {
+        let (shared, deadline) = (&self.shared, Instant::now() + REDIS_CALL_MAX);
+        let slot = shared.slots.known_or_apart(visitor);
+        let command = record::segments(&slot.key, now_us, &change);
+        let reply = shared.begin(slot.tag(), command).by(deadline).await?;
+        let changed = shared.seen(record::changed(&reply, shared.now_us(&slot.remembered()))?);
+        let mut profile = shared
+            .change(&slot, |remembered| (remembered.learn(changed), remembered.profile.clone()));
+        profile.lapse_segments(now_us);
+        Ok(profile)
+    }
+
+    async fn forget(
+        &self,
+        visitor: u128,
+        account: Option<AccountSerial>,
+        now_us: i64,
+    ) -> Result<Forgotten, StoreError> {
+        self.shared.forget(visitor, account, now_us).await
+    }
+
+    fn forgets(&self) -> watch::Receiver<u64> {
+        self.shared.forgets.followed.subscribe()
+    }
+
+    fn degraded(&self) -> watch::Receiver<String> {
+        self.shared.degraded.subscribe()
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.shared.flush().await
+    }
+}
+
+impl Shared {
+    /// Brings what is remembered of a visitor up to the store, with one look at it at most.
+    async fn look(self: &Arc<Self>, slot: &Arc<Slot>, deadline: Instant) -> Result<(), StoreError> {
+        let awaited = slot.remembered().awaits();
+        if let Some(number) = awaited {
+            let settled = slot.when(|remembered| match remembered.is_confirmed(number) {
+                true => Some(true),
+                false => remembered.is_failing.then_some(false),
+            });
+            if timeout_at(deadline, settled).await.map_err(|_| late())? {
+                return Ok(());
+            }
+        }
+        let reply = self.begin(slot.tag(), record::read(&slot.key)).by(deadline).await?;
+        let stored = Stored::from_reply(&reply, self.now_us(&slot.remembered()))?;
+        self.change(slot, |remembered| (remembered.learn(self.seen(stored)), ()));
+        Ok(())
+    }
+
+    /// Decides over what is remembered, and hands over what that recorded.
+    fn decide(
+        self: &Arc<Self>,
+        slot: &Arc<Slot>,
+        admission: &mut dyn Admission,
+        strict: Strict<'_>,
+    ) -> Option<StrictAsk> {
+        self.change(slot, |remembered| {
+            let ask = admission.admit(&mut remembered.profile, strict);
+            (remembered.take_fresh(), ask)
+        })
+    }
+
+    /// The ads that the store admits; they are remembered with all else that it says. Nothing
+    /// where it does not say in time.
+    async fn strict(
+        self: &Arc<Self>,
+        slot: &Arc<Slot>,
+        ask: &StrictAsk,
+        deadline: Instant,
+    ) -> Option<Vec<AdSerial>> {
+        let now_us = self.now_us(&slot.remembered());
+        let command = record::strict(&slot.key, now_us, ask);
+        let reply = self.begin(slot.tag(), command).by(deadline).await.ok()?;
+        let (ads, stored) = record::admitted(&reply, ask, now_us).ok()?;
+        self.change(slot, |remembered| (remembered.learn(self.seen(stored)), ()));
+        Some(ads)
+    }
+
+    /// Sends a command on its way.
+    fn begin(&self, tag: &str, command: Cmd) -> Asking {
+        let (asked, asking) = Asked::new(tag, command);
+        self.asks.send(asked);
+        asking
+    }
+
+    /// The later of the clock's instant and that of the visitor's last decision.
+    fn now_us(&self, remembered: &Remembered) -> i64 {
+        self.clock.now_us().max(remembered.now_us)
+    }
+
+    /// Says now and then how much was damaged.
+    fn seen(&self, stored: Stored) -> Stored {
+        if stored.is_damaged {
+            let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+            damage.count += 1;
+            if damage.logged.is_none_or(|then| then.elapsed() >= PROFILE_DAMAGE_LOG_INTERVAL) {
+                tracing::error!(profiles = damage.count, "damaged profiles count as empty");
+                *damage = Damage { count: 0, logged: Some(Instant::now()) };
+            }
+        }
+        stored
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        let pending = self.slots.all().into_iter().filter_map(|slot| {
+            let number = slot.remembered().awaits()?;
+            Some((slot, number))
+        });
+        let pending: Vec<_> = pending.collect();
+        let confirmed = async {
+            for (slot, number) in pending {
+                slot.when(|remembered| remembered.is_confirmed(number).then_some(())).await;
+            }
+        };
+        timeout(PROFILE_FLUSH_MAX, confirmed).await.map_err(|_| late())
+    }
+
+    /// Sends again what failed, says what is wrong, and drops visitors who do not come any more.
+    async fn tend(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(PROFILE_RETRY_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut away, mut swept) = (self.redis.away(), Instant::now());
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => self.retry(),
+                _ = away.changed() => {}
+            }
+            let mut wrong = away.borrow_and_update().clone();
+            if wrong.is_empty() {
+                wrong = self.pending.words();
+            }
+            self.degraded.send_if_modified(|known| {
+                let is_new = *known != wrong;
+                *known = wrong;
+                is_new
+            });
+            if self.slots.is_crowded() || swept.elapsed() >= PROFILE_SWEEP_INTERVAL {
+                swept = Instant::now();
+                let shared = Arc::clone(&self);
+                let sweeping = move || shared.slots.sweep(swept);
+                // It takes a while: not on the thread that drives the connections.
+                let _ = self.redis.runtime().spawn_blocking(sweeping).await;
+            }
+        }
+    }
+}
+
+fn late() -> StoreError {
+    StoreError::Unavailable("the store did not answer in time".to_owned())
+}
+
+/// Microseconds as the scripts want them.
+fn wire_us(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

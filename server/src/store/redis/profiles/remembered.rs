@@ -1,0 +1,281 @@
+//! What a node remembers of one visitor: the profile as the store said it last, with what the node
+//! itself has shown, and of that what the store has still to confirm.
+
+use slotwise_core::model::{AdvertiserId, Exposure, Profile};
+use tokio::time::Instant;
+
+use super::record::Stored;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    /// Everything that is known, `unconfirmed` included.
+    pub(super) profile: Profile,
+    /// In the order in which they were shown, numbered.
+    unconfirmed: Vec<(u64, (AdvertiserId, Exposure))>,
+    /// The number that was given last.
+    last: u64,
+    /// What was shown until then is forgotten.
+    forgotten_until_us: i64,
+    /// The latest instant that a decision had.
+    pub(super) now_us: i64,
+    /// Whether somebody sees to it already that what is unconfirmed is sent.
+    pub(super) is_queued: bool,
+    /// Whether the store did not take it when it was last told.
+    pub(super) is_failing: bool,
+    /// When a decision last asked.
+    pub(super) used: Instant,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            unconfirmed: Vec::new(),
+            last: 0,
+            forgotten_until_us: 0,
+            now_us: 0,
+            is_queued: false,
+            is_failing: false,
+            used: Instant::now(),
+        }
+    }
+}
+
+impl Remembered {
+    /// A decision of this instant asks.
+    pub(super) fn meet(&mut self, now_us: i64) {
+        self.now_us = self.now_us.max(now_us);
+        self.used = Instant::now();
+    }
+
+    /// What the store has still to confirm, oldest first.
+    pub(super) fn unconfirmed(&self) -> impl Iterator<Item = &(AdvertiserId, Exposure)> {
+        self.unconfirmed.iter().map(|(_, shown)| shown)
+    }
+
+    /// The number of the last exposure that is unconfirmed; nothing where all are.
+    pub(super) fn awaits(&self) -> Option<u64> {
+        self.unconfirmed.last().map(|(number, _)| *number)
+    }
+
+    /// Whether all is confirmed up to this number.
+    pub(super) fn is_confirmed(&self, number: u64) -> bool {
+        self.unconfirmed.first().is_none_or(|(first, _)| *first > number)
+    }
+
+    /// Takes what a decision recorded; returns how many exposures are unconfirmed since.
+    pub(super) fn take_fresh(&mut self) -> usize {
+        if self.forgotten_until_us > 0 {
+            self.profile.forget_until(self.forgotten_until_us);
+        }
+        let fresh = self.profile.take_fresh();
+        self.push(fresh)
+    }
+
+    fn push(&mut self, shown: Vec<(AdvertiserId, Exposure)>) -> usize {
+        let count = shown.len();
+        for shown in shown {
+            self.last += 1;
+            self.unconfirmed.push((self.last, shown));
+        }
+        count
+    }
+
+    /// What the store says, and what of our own it does not have: that stays known, and is
+    /// unconfirmed from now on, where it was not before. Returns how many exposures that are.
+    ///
+    /// So a store that lost something is told again. Left out is what no cap counts any more, and
+    /// what was forgotten meanwhile.
+    pub(super) fn learn(&mut self, stored: Stored) -> usize {
+        self.learn_without(stored, &[])
+    }
+
+    /// The same where `told` is either in what the store says, or was left out by it: there was no
+    /// room, or no cap counts it.
+    fn learn_without(&mut self, stored: Stored, told: &[(u64, (AdvertiserId, Exposure))]) -> usize {
+        self.forgotten_until_us = self.forgotten_until_us.max(stored.forgotten_until_us);
+        let (floor_us, now_us) = (self.forgotten_until_us, self.now_us);
+        let mut profile = stored.profile;
+        profile.forget_until(floor_us);
+        let counts = |shown: &&Exposure| {
+            shown.at_us > floor_us
+                && now_us.saturating_sub(shown.at_us) < shown.life_us
+                && !told.iter().any(|(_, (_, told))| is_same(told, shown))
+        };
+        for (advertiser, list) in self.profile.lists() {
+            // As nearly always; the rest is for when something was lost, or comes late.
+            if profile.list(advertiser) == list {
+                continue;
+            }
+            for shown in list.iter().filter(counts) {
+                // A list that is full without it is as capped as it can be.
+                let _ = profile.record(advertiser, *shown, now_us);
+            }
+        }
+        let mut missing = profile.take_fresh();
+        missing.retain(|(_, shown)| !self.unconfirmed().any(|(_, known)| is_same(known, shown)));
+        self.profile = profile;
+        self.push(missing)
+    }
+
+    /// The store was told everything up to this number, and this is what it says. Returns how
+    /// many exposures need no confirmation any more, and how many others do.
+    pub(super) fn confirm(&mut self, number: u64, stored: Stored) -> (usize, usize) {
+        let untold = self.unconfirmed.partition_point(|(of, _)| *of <= number);
+        let told: Vec<_> = self.unconfirmed.drain(..untold).collect();
+        (told.len(), self.learn_without(stored, &told))
+    }
+
+    /// Forgets what was shown until then, and every segment; returns how many exposures need no
+    /// confirmation any more.
+    pub(super) fn forget(&mut self, until_us: i64) -> usize {
+        self.forgotten_until_us = self.forgotten_until_us.max(until_us);
+        self.profile.forget_until(until_us);
+        self.profile.set_segments(Vec::new());
+        let before = self.unconfirmed.len();
+        self.unconfirmed.retain(|(_, (_, shown))| shown.at_us > until_us);
+        before - self.unconfirmed.len()
+    }
+
+    /// Forgets everything, also what somebody with a clock ahead of ours has shown; returns how
+    /// many exposures need no confirmation any more.
+    pub(super) fn forget_all(&mut self, until_us: i64) -> usize {
+        self.forgotten_until_us = self.forgotten_until_us.max(until_us);
+        self.profile = Profile::default();
+        std::mem::take(&mut self.unconfirmed).len()
+    }
+
+    /// Forgets all that the store has.
+    pub(super) fn forget_confirmed(&mut self) {
+        self.profile = Profile::default();
+        for (_, (advertiser, shown)) in &self.unconfirmed {
+            let _ = self.profile.record(advertiser, *shown, self.now_us);
+        }
+        self.profile.take_fresh();
+    }
+}
+
+/// Whether it is the very same showing.
+fn is_same(a: &Exposure, b: &Exposure) -> bool {
+    (a.decision, a.ad) == (b.decision, b.ad)
+}
+
+#[cfg(test)]
+mod tests {
+    use slotwise_core::model::{AdSerial, CampaignSerial, Segment, ZoneSerial};
+
+    use super::*;
+
+    const LIFE_US: i64 = 100;
+
+    fn exposure(at_us: i64) -> Exposure {
+        Exposure {
+            at_us,
+            life_us: LIFE_US,
+            decision: at_us.unsigned_abs(),
+            zone: ZoneSerial(1),
+            campaign: CampaignSerial(1),
+            ad: AdSerial(1),
+        }
+    }
+
+    fn profile(shown: &[i64]) -> Profile {
+        let mut profile = Profile::default();
+        for at_us in shown {
+            profile.record(&"x".into(), exposure(*at_us), *at_us).unwrap();
+        }
+        profile.take_fresh();
+        profile
+    }
+
+    fn stored(shown: &[i64]) -> Stored {
+        Stored { profile: profile(shown), ..Stored::default() }
+    }
+
+    fn shown(remembered: &Remembered) -> Vec<i64> {
+        remembered.profile.list(&"x".into()).iter().map(|shown| shown.at_us).collect()
+    }
+
+    fn untold(remembered: &Remembered) -> Vec<i64> {
+        remembered.unconfirmed().map(|(_, shown)| shown.at_us).collect()
+    }
+
+    /// Knows what the store said, and has shown more since.
+    fn remembered(said: &[i64], since: &[i64]) -> Remembered {
+        let mut remembered = Remembered::default();
+        assert_eq!(remembered.learn(stored(said)), 0);
+        for at_us in since {
+            remembered.meet(*at_us);
+            remembered.profile.record(&"x".into(), exposure(*at_us), *at_us).unwrap();
+        }
+        assert_eq!(remembered.take_fresh(), since.len());
+        remembered
+    }
+
+    #[test]
+    fn what_the_store_confirms_is_awaited_no_more() {
+        let mut remembered = remembered(&[1], &[2, 3]);
+        let number = remembered.awaits().unwrap();
+        remembered.profile.record(&"x".into(), exposure(4), 4).unwrap();
+        assert_eq!(remembered.take_fresh(), 1);
+        assert!(!remembered.is_confirmed(number));
+        assert_eq!(remembered.confirm(number, stored(&[1, 9, 2, 3])), (2, 0));
+        assert!(remembered.is_confirmed(number));
+        assert_eq!(shown(&remembered), [1, 9, 2, 3, 4], "another node's is known, too");
+        assert_eq!(untold(&remembered), [4]);
+    }
+
+    #[test]
+    fn what_the_store_lost_is_told_again_and_what_it_left_out_is_not() {
+        let mut left_out = remembered(&[1], &[2, 3]);
+        let number = left_out.awaits().unwrap();
+        assert_eq!(left_out.confirm(number, stored(&[2])), (2, 1));
+        assert_eq!(shown(&left_out), [2, 1], "3 found no room");
+        assert_eq!(untold(&left_out), [1]);
+
+        let mut emptied = remembered(&[1], &[2, 3]);
+        assert_eq!(emptied.learn(stored(&[])), 1);
+        assert_eq!(shown(&emptied), [1, 2, 3]);
+        assert_eq!(untold(&emptied), [2, 3, 1], "each once");
+        assert_eq!(emptied.learn(stored(&[])), 0);
+    }
+
+    #[test]
+    fn what_is_over_is_not_told_again() {
+        let mut remembered = remembered(&[1, 50], &[]);
+        remembered.meet(1 + LIFE_US);
+        assert_eq!(remembered.learn(stored(&[])), 1);
+        assert_eq!(shown(&remembered), [50]);
+    }
+
+    #[test]
+    fn what_was_forgotten_comes_from_neither_side() {
+        let mut told = remembered(&[1], &[2, 6]);
+        assert_eq!(told.forget(5), 1);
+        assert_eq!((shown(&told), untold(&told)), (vec![6], vec![6]));
+        // A reply of before, and an admission that is told late.
+        assert_eq!(told.learn(stored(&[1, 2, 7])), 0);
+        assert_eq!(shown(&told), [7, 6]);
+        told.profile.record(&"x".into(), exposure(5), 5).unwrap();
+        assert_eq!(told.take_fresh(), 0);
+        assert_eq!(shown(&told), [7, 6]);
+
+        let mut by_the_store = remembered(&[1], &[2, 6]);
+        let said = Stored { forgotten_until_us: 5, ..stored(&[]) };
+        let number = by_the_store.awaits().unwrap();
+        assert_eq!(by_the_store.confirm(number, said), (2, 0));
+        assert_eq!(shown(&by_the_store), [0; 0]);
+    }
+
+    #[test]
+    fn all_of_it_goes_or_all_but_what_was_not_told() {
+        let mut all = remembered(&[1], &[2, 9]);
+        all.profile.set_segments(vec![Segment { name: "a/1".into(), expires_us: 99 }]);
+        assert_eq!(all.forget_all(5), 2);
+        assert!(all.profile.is_empty() && all.awaits().is_none());
+        let mut confirmed = remembered(&[1], &[2, 9]);
+        confirmed.forget_confirmed();
+        assert_eq!((shown(&confirmed), untold(&confirmed)), (vec![2, 9], vec![2, 9]));
+    }
+}
