@@ -36,6 +36,8 @@ pub struct Fleet {
     senses: Senses,
     /// By how much our clock is off the store's, in microseconds.
     skew_us: watch::Sender<i64>,
+    /// Why the store did not take this node's last word; empty: it did.
+    unheard: watch::Sender<String>,
     /// What is wrong with this node, in words; empty: nothing.
     degraded: watch::Sender<String>,
     /// Nodes as they were last heard of, and when that was looked up.
@@ -61,6 +63,7 @@ impl Fleet {
             node_id,
             senses,
             skew_us: watch::Sender::default(),
+            unheard: watch::Sender::default(),
             degraded: watch::Sender::default(),
             remembered: Mutex::default(),
         }
@@ -82,13 +85,12 @@ impl Fleet {
         tokio::spawn(async move {
             let Senses { mut served, mut profiles, mut forgets, .. } = fleet.senses.clone();
             loop {
-                let last = fleet.own_report();
+                let last = served.borrow_and_update().clone();
                 fleet.report().await;
                 let is_news = |served: &Served| {
-                    served.version != last.catalog_version
+                    served.version != last.version
                         || served.quarantined_rows != last.quarantined_rows
-                        || !last.degraded_reason.contains(&served.degraded_reason)
-                        || served.degraded_reason.is_empty() != last.degraded_reason.is_empty()
+                        || served.degraded_reason != last.degraded_reason
                 };
                 tokio::select! {
                     Ok(_) = served.wait_for(is_news) => {}
@@ -104,11 +106,13 @@ impl Fleet {
     pub async fn report(&self) {
         let report = self.own_report();
         let before_us = self.senses.clock.now_us();
-        if let Ok(store_us) = self.store.report(&report).await {
+        let told = self.store.report(&report).await;
+        if let Ok(store_us) = told {
             let after_us = self.senses.clock.now_us();
             let middle_us = before_us + (after_us - before_us) / 2;
             self.skew_us.send_replace(middle_us - store_us);
         }
+        self.unheard.send_replace(told.err().map(|why| why.to_string()).unwrap_or_default());
         let degraded = self.own_report().degraded_reason;
         self.degraded.send_if_modified(|known| {
             let is_new = *known != degraded;
@@ -134,6 +138,11 @@ impl Fleet {
             reasons.push(format!("this node's clock is {skew_s:+.1} s off the store's"));
         }
         reasons.retain(|reason| !reason.is_empty());
+        // Where the store is away altogether, that is said already.
+        let unheard = self.unheard.borrow().clone();
+        if reasons.is_empty() && !unheard.is_empty() {
+            reasons.push(format!("the other nodes do not hear of this one: {unheard}"));
+        }
         NodeReport {
             node_id: self.node_id.clone(),
             catalog_version: served.version,

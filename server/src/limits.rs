@@ -147,6 +147,9 @@ pub const IDENTITIES_MAX: usize = 1_000;
 
 /// The store's head is asked for this often, whatever the feed says: push is only a hint.
 pub const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
+/// A load that was refused is tried again after this, and at once when the head has moved: all of
+/// the catalogue is read for it, and somebody has to mend the store first.
+pub const RELOAD_RETRY: Duration = Duration::from_secs(2);
 /// Rows of changes that are read at once; beyond it a reload is cheaper.
 pub const DELTA_ROWS_MAX: usize = 200_000;
 /// A node that the others have not heard of for so long is no longer known: it has been taken

@@ -9,90 +9,22 @@
 
 #[path = "support/load.rs"]
 mod load;
+#[path = "support/nodes.rs"]
+mod nodes;
 #[path = "support/redis.rs"]
 mod redis_server;
 mod support;
 #[path = "several_nodes/visitors.rs"]
 mod visitors;
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use load::Load;
+use nodes::{best, fill, node, node_in, nodes_of, set, three, until};
 use redis_server::RedisServer;
-use slotwise_proto::v1::{
-    CampaignStatus, ListChangesRequest, ListNodesRequest, Node, SetCampaignStatusRequest,
-    SetCampaignStatusResponse,
-};
-use slotwise_server::app::SystemClock;
-use slotwise_server::testing::Server;
-use support::{ad, ask, campaign, catalog, decisions, import, place};
+use slotwise_proto::v1::{CampaignStatus, ListChangesRequest, SetCampaignStatusRequest};
+use support::catalog;
 use tonic::Code;
-
-/// Nothing here takes so long, on however slow a machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A node on `redis`, with a data directory that goes with it.
-async fn node(redis: &RedisServer, id: &str) -> Server {
-    let settings = [("store", redis.url()), ("node_id", id.to_owned())];
-    let settings = settings.each_ref().map(|(key, value)| (*key, value.as_str()));
-    Server::start_with(Arc::new(SystemClock), &settings).await
-}
-
-/// A node on `redis`, with this data directory.
-async fn node_in(redis: &RedisServer, id: &str, dir: &Path) -> Server {
-    let settings = [("store", redis.url()), ("node_id", id.to_owned())];
-    let settings = settings.each_ref().map(|(key, value)| (*key, value.as_str()));
-    Server::start_in(dir, Arc::new(SystemClock), &settings).await
-}
-
-async fn three(redis: &RedisServer) -> Vec<Server> {
-    vec![node(redis, "a").await, node(redis, "b").await, node(redis, "c").await]
-}
-
-/// Campaign x:1 is the best in each of `zones` zones; x:2 is behind it.
-async fn fill(nodes: &[Server], zones: usize) {
-    let names: Vec<String> = (0..zones).map(|n| format!("z{n}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut records = place(&names);
-    records.extend([campaign("x:1", ""), campaign("x:2", "")]);
-    records.extend([ad("x:1", "u", &names, 9, ""), ad("x:2", "u", &names, 1, "")]);
-    import(&nodes[0], &records).await;
-    let version = nodes[0].app().admin.served.borrow().version;
-    for node in nodes {
-        support::served(node, version).await;
-    }
-}
-
-async fn set(node: &Server, campaign: &str, status: CampaignStatus) -> SetCampaignStatusResponse {
-    let request = SetCampaignStatusRequest {
-        campaign_id: campaign.into(),
-        status: status.into(),
-        wait: None,
-    };
-    catalog(node).await.set_campaign_status(request).await.unwrap().into_inner()
-}
-
-async fn nodes_of(node: &Server) -> Vec<Node> {
-    catalog(node).await.list_nodes(ListNodesRequest {}).await.unwrap().into_inner().nodes
-}
-
-/// The best campaign of zone z0 on `node`.
-async fn best(node: &Server) -> String {
-    let answer = decisions(node).await.choose_ads(ask("z0", "", 1)).await.unwrap().into_inner();
-    answer.ads.first().map(|ad| ad.campaign_id.clone()).unwrap_or_default()
-}
-
-/// Waits until `is_so`.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) -> Duration {
-    let began = Instant::now();
-    while !is_so().await {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    began.elapsed()
-}
 
 /// How often the long tests are repeated.
 fn rounds(usual: usize) -> usize {

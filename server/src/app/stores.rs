@@ -56,11 +56,17 @@ impl Stores {
             return Err(anyhow!("the store is not Redis"));
         };
         let path = config.data_dir.join("catalog.snapshot");
-        let (mut snapshot, stored) =
-            Snapshot::open(&path).with_context(|| path.display().to_string())?;
+        let (mut snapshot, stored) = Snapshot::open(&path);
         let redis = Arc::new(Redis::open(address.clone(), prefix)?);
         if let Err(error) = redis.wait().await {
             tracing::warn!(%error, "the store is away at the start");
+        }
+        if let Some(policy) = redis.eviction().await {
+            tracing::warn!(
+                policy,
+                "redis may throw away what is stored when its memory is full: set its \
+                 maxmemory-policy to noeviction"
+            );
         }
         let known = stored.as_ref().map_or(0, |stored| stored.head.version);
         let catalog: Arc<dyn CatalogStore> =

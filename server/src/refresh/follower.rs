@@ -1,16 +1,17 @@
 //! One step after another: what does the store have, and how does it get into the index?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use slotwise_core::index::{Builder, Change, Index, Key};
+use slotwise_core::model::{CampaignId, Status};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::snapshot::{Snapshot, Stored};
 use super::{Node, Served};
 use crate::catalog::{change_of, owner_of_row};
-use crate::limits::{ANSWER_PATIENCE, REFRESH_INTERVAL, SNAPSHOT_RETRY};
+use crate::limits::{ANSWER_PATIENCE, REFRESH_INTERVAL, RELOAD_RETRY, SNAPSHOT_RETRY};
 use crate::ports::{CatalogStore, Clock, Delta, Head, Image, Row, StoreError};
 
 pub(super) struct Follower {
@@ -23,6 +24,8 @@ pub(super) struct Follower {
     /// Why each row that is not served is not.
     quarantined: BTreeMap<Key, String>,
     disk: Option<Disk>,
+    /// The head whose load was refused, with why and when.
+    refused: Option<(Head, StoreError, Instant)>,
     publish: watch::Sender<Served>,
 }
 
@@ -52,6 +55,7 @@ impl Follower {
             head: Head::default(),
             quarantined: BTreeMap::new(),
             disk,
+            refused: None,
             publish,
         }
     }
@@ -139,19 +143,32 @@ impl Follower {
                 self.apply(delta);
                 Ok(())
             }
-            Err(StoreError::Gap { .. }) => self.reload().await,
+            Err(StoreError::Gap { .. }) => self.reload_unless_refused(head).await,
             Err(error) => Err(error),
         }
     }
 
+    /// A load that was refused finds the same again, and is no small thing to ask of a store in
+    /// trouble: not at every look.
+    async fn reload_unless_refused(&mut self, head: Head) -> Result<(), StoreError> {
+        if let Some((refused, why, at)) = &self.refused
+            && *refused == head
+            && at.elapsed() < RELOAD_RETRY
+        {
+            return Err(why.clone());
+        }
+        let done = self.reload().await;
+        self.refused = done.as_ref().err().map(|why| (head, why.clone(), Instant::now()));
+        done
+    }
+
     /// The store came back empty: the node with the newest catalogue fills it.
     async fn refill(&mut self) -> Result<(), StoreError> {
-        let version = self.head.version;
-        if let Some(disk) = &self.disk
-            // One that is behind is no offer.
-            && disk.failed.is_none()
-            && self.store.wants_refill(&self.node.id, version).await?
-            && let Some(stored) = read(&disk.snapshot)?
+        if let Some(disk) = &mut self.disk
+            && disk.snapshot.version() > 0
+            // That may be less than is served; a node that has more on its disk comes first.
+            && self.store.wants_refill(&self.node.id, disk.snapshot.version()).await?
+            && let Some(stored) = disk.read()?
         {
             let rows = stored.rows.into_values();
             let rows = rows.map(|row| (owner_of_row(&row), row)).map(|(owner, row)| (row, owner));
@@ -206,6 +223,9 @@ impl Follower {
 
     /// Builds everything anew beside what is served, and shows it in one go.
     async fn reload(&mut self) -> Result<(), StoreError> {
+        let was = self.head.version;
+        let paused: HashSet<CampaignId> = self.builder.paused().cloned().collect();
+        let mut revived = Vec::new();
         let (sender, mut parts) = mpsc::channel::<Vec<Row>>(2);
         let (mut changes, mut quarantined, mut ads) = (Vec::new(), BTreeMap::new(), 0_u64);
         let mut copy = self.disk.as_ref().map(|disk| disk.snapshot.begin());
@@ -218,6 +238,13 @@ impl Follower {
                 }
                 for row in &rows {
                     ads += u64::from(matches!(row.key, Key::Ad(..)));
+                    if let Key::Campaign(campaign) = &row.key
+                        && row.status == Some(Status::Active)
+                        && row.version <= was
+                        && paused.contains(campaign)
+                    {
+                        revived.push(campaign.clone());
+                    }
                     match judge(row, &mut quarantined) {
                         // Nothing of it is shown yet that would have to go.
                         Change::Removed(_) => {}
@@ -242,9 +269,10 @@ impl Follower {
             disk.failed = None;
             disk.write(|snapshot| snapshot.replace(copy?, head));
         }
-        if head.version < self.head.version {
-            self.keep_pauses(&builder, head);
+        if head.version < was {
+            tracing::error!(was, is = head.version, "the store went back to an older version");
         }
+        self.keep_pauses(&revived);
         builder.retire(self.node.index.adopt(&fresh));
         (self.builder, self.quarantined) = (builder, quarantined);
         tracing::info!(version = head.version, ads, "catalogue loaded");
@@ -252,16 +280,13 @@ impl Follower {
         Ok(())
     }
 
-    /// The store went back, as after a failover that lost what it had acknowledged: what was
-    /// paused stays so, and is written again.
-    fn keep_pauses(&self, builder: &Builder, head: Head) {
-        let (was, is) = (self.head.version, head.version);
-        tracing::error!(was, is, "the store went back to an older version");
-        for campaign in self.builder.paused() {
-            if builder.is_active(campaign) {
-                tracing::error!(%campaign, "its pause is lost in the store, and is kept here");
-                self.node.kills.hold(&self.node.index, campaign);
-            }
+    /// Campaigns that are paused here and active in the store, without a change since: the store
+    /// went back, as after a failover that lost what it had acknowledged. What was paused stays
+    /// so, and is written again.
+    fn keep_pauses(&self, revived: &[CampaignId]) {
+        for campaign in revived {
+            tracing::error!(%campaign, "its pause is lost in the store, and is kept here");
+            self.node.kills.hold(&self.node.index, campaign);
         }
     }
 
@@ -298,10 +323,14 @@ impl Disk {
             self.failed = Some((error.to_string(), Instant::now()));
         }
     }
-}
 
-fn read(snapshot: &Snapshot) -> Result<Option<Stored>, StoreError> {
-    snapshot.stored().map_err(|error| StoreError::Unavailable(format!("the snapshot: {error}")))
+    /// All that it holds; where that cannot be read, nothing will be offered from it.
+    fn read(&mut self) -> Result<Option<Stored>, StoreError> {
+        self.snapshot.stored().map_err(|error| {
+            self.failed = Some((error.to_string(), Instant::now()));
+            StoreError::Unavailable(format!("the snapshot: {error}"))
+        })
+    }
 }
 
 /// Refuses to serve less than half of the ads that are served, with no forced change behind it:

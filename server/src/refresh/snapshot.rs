@@ -38,6 +38,8 @@ pub struct Snapshot {
     secrets: Vec<(String, [u8; 32])>,
     /// Open for appending behind the last good frame; nothing: there is no catalogue in it yet.
     file: Option<File>,
+    /// The version that it is complete at; 0: there is none.
+    version: u64,
     len: u64,
     /// How much of that is the whole catalogue.
     whole_len: u64,
@@ -59,35 +61,53 @@ pub struct Fresh {
 }
 
 impl Snapshot {
-    /// The file at `path`, with what it holds; nothing where it holds no catalogue.
-    ///
-    /// # Errors
-    /// When it is there and cannot be read. A damaged one can: as far as it is sound.
-    pub fn open(path: &Path) -> io::Result<(Self, Option<Stored>)> {
+    /// The file at `path`, with what it holds as far as it is sound; nothing where it holds no
+    /// catalogue. One that cannot be read is told, and hinders nobody: the store has it all.
+    pub fn open(path: &Path) -> (Self, Option<Stored>) {
         let mut snapshot = Self {
             path: path.to_owned(),
             secrets: Vec::new(),
             file: None,
+            version: 0,
             len: 0,
             whole_len: 0,
             tidying: None,
         };
-        let read = match File::open(path) {
-            Ok(file) => read(file)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        match snapshot.read() {
+            Ok(stored) => (snapshot, stored),
+            Err(error) => {
+                let at = path.display();
+                tracing::error!(%error, %at, "the snapshot cannot be read, and is written anew");
+                (snapshot, None)
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Option<Stored>> {
+        let path = &self.path;
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some((stored, len)) = read else { return Ok((snapshot, None)) };
+        let damaged = "it is damaged before its first version is complete";
+        let (stored, len) =
+            read(file)?.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, damaged))?;
         let file = OpenOptions::new().write(true).open(path)?;
         let found = file.metadata()?.len();
         if found > len {
             tracing::warn!(bytes = found - len, "the end of the snapshot is damaged and left out");
             file.set_len(len)?;
         }
-        snapshot.secrets.clone_from(&stored.secrets);
-        (snapshot.len, snapshot.whole_len) = (len, len);
-        snapshot.file = Some(file);
-        Ok((snapshot, Some(stored)))
+        self.secrets.clone_from(&stored.secrets);
+        (self.len, self.whole_len, self.version) = (len, len, stored.head.version);
+        self.file = Some(file);
+        Ok(Some(stored))
+    }
+
+    /// The version that the file is complete at; 0: it holds no catalogue.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Keeps these secrets from the next whole catalogue on.
@@ -109,7 +129,9 @@ impl Snapshot {
         // What is being tidied up is the old one's.
         self.tidying = None;
         let file = fresh.writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        self.put_in_place(&fresh.path, file, fresh.len)
+        self.put_in_place(&fresh.path, file, fresh.len)?;
+        self.version = head.version;
+        Ok(())
     }
 
     /// Appends a change. It survives this process at once, and the machine after
@@ -129,6 +151,7 @@ impl Snapshot {
         file.seek(SeekFrom::Start(self.len))?;
         file.write_all(&frames)?;
         self.len += frames.len() as u64;
+        self.version = delta.head.version;
         self.tidy_if_due()
     }
 
@@ -137,12 +160,13 @@ impl Snapshot {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
 
-    /// All that the file holds.
-    pub fn stored(&self) -> io::Result<Option<Stored>> {
-        if self.file.is_none() {
-            return Ok(None);
+    /// All that the file holds; it counts as empty where that cannot be read.
+    pub fn stored(&mut self) -> io::Result<Option<Stored>> {
+        let whole = File::open(&self.path).and_then(read);
+        if !matches!(whole, Ok(Some(_))) {
+            self.version = 0;
         }
-        Ok(read(File::open(&self.path)?)?.map(|(stored, _)| stored))
+        Ok(whole?.map(|(stored, _)| stored))
     }
 
     fn tidy_if_due(&mut self) -> io::Result<()> {
@@ -251,7 +275,7 @@ mod tests {
     }
 
     fn filled(path: &Path) -> Snapshot {
-        let (mut snapshot, stored) = Snapshot::open(path).unwrap();
+        let (mut snapshot, stored) = Snapshot::open(path);
         assert!(stored.is_none());
         snapshot.keep_secrets(vec![("visitors".to_owned(), [9; 32])]);
         let mut fresh = snapshot.begin().unwrap();
@@ -274,7 +298,7 @@ mod tests {
         let delta = Delta { rows: vec![], ..change(5) };
         snapshot.append(&delta).unwrap();
         snapshot.sync().unwrap();
-        let (_, stored) = Snapshot::open(&path).unwrap();
+        let (_, stored) = Snapshot::open(&path);
         let stored = stored.unwrap();
         assert_eq!((stored.head, stored.rows.len()), (head(5), 2_499));
         assert_eq!(stored.rows[&Key::Campaign("new".into())], row("new", 4));
@@ -294,7 +318,7 @@ mod tests {
         let whole = usize::try_from(whole).unwrap();
         let version_of = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
-            Snapshot::open(&path).unwrap().1.map(|stored| stored.head.version)
+            Snapshot::open(&path).1.map(|stored| stored.head.version)
         };
         for cut in whole..bytes.len() {
             assert_eq!(version_of(&bytes[..cut]), Some(3), "cut at {cut}");
@@ -309,7 +333,7 @@ mod tests {
         assert_eq!(version_of(&bytes[..5]), None);
         // Behind the sound part it goes on.
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-        let (mut snapshot, _) = Snapshot::open(&path).unwrap();
+        let (mut snapshot, _) = Snapshot::open(&path);
         snapshot.append(&change(6)).unwrap();
         assert_eq!(version_of(&std::fs::read(&path).unwrap()), Some(6));
     }
@@ -335,7 +359,7 @@ mod tests {
             assert!(version < 200, "it is never tidied up");
         }
         assert!(snapshot.whole_len < whole + (2 << 20));
-        let stored = Snapshot::open(&path).unwrap().1.unwrap();
+        let stored = Snapshot::open(&path).1.unwrap();
         assert_eq!(stored.head, head(version - 1));
         assert_eq!(stored.secrets.len(), 1);
         assert_eq!(stored.rows[&large.key], large);

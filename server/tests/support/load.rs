@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use slotwise_proto::v1::ChooseAdsRequest;
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
@@ -12,6 +12,9 @@ use slotwise_server::testing::Server;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
+
+/// Nothing here takes so long, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Callers, two for each node, each asking one thing after another.
 pub struct Load {
@@ -74,7 +77,9 @@ impl Load {
     async fn wait(&self, counters: &[AtomicU64]) {
         // One that is under way began before the word.
         let goals: Vec<u64> = counters.iter().map(|n| n.load(Ordering::SeqCst) + 3).collect();
+        let began = Instant::now();
         while counters.iter().zip(&goals).any(|(n, goal)| n.load(Ordering::SeqCst) < *goal) {
+            assert!(began.elapsed() < PATIENCE, "a caller waits for ever");
             assert!(!self.callers.iter().any(JoinHandle::is_finished), "a caller has failed");
             tokio::time::sleep(Duration::from_micros(200)).await;
         }

@@ -50,12 +50,6 @@ impl Builder {
         self.campaigns.iter().filter(move |(_, state)| is_paused(state)).map(|(id, _)| id)
     }
 
-    /// Whether the campaign is there and switched on.
-    pub fn is_active(&self, campaign: &CampaignId) -> bool {
-        let state = self.campaigns.get(campaign);
-        state.is_some_and(|state| state.row.campaign.status == Status::Active)
-    }
-
     /// Takes `changes`, in any order, and publishes them in `index` as `version`: first the
     /// blocks, then the table of campaigns. Only what they touch is built anew. What names an
     /// object that is not there is left out and returned.

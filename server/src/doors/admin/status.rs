@@ -98,7 +98,13 @@ async fn pause(
             admin.kills.hold(&admin.index, campaign);
             Ok(None)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            if let CatalogError::NotFound { .. } = error {
+                // It went a moment ago. Another one under its name is not to be stopped.
+                admin.kills.release(&admin.index, campaign);
+            }
+            Err(error.into())
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use slotwise_proto::v1::CatalogChange;
 use tokio::sync::{mpsc, watch};
 
 use super::hints::Hints;
-use super::keys::{Keys, bytes, head_from, name_of, rows_from, strange};
+use super::keys::{Keys, bytes, head_from, name_of, number, rows_from, strange};
 use super::scripts::{self, Script};
 use super::server::Redis;
 use crate::ports::{
@@ -76,13 +76,17 @@ impl RedisCatalog {
         self.hints.hear(version);
     }
 
-    /// Refuses to write into a store that came back empty: what it lost has to come back first.
-    pub(super) fn expect_not_emptied(&self, version: u64) -> Result<(), StoreError> {
+    /// Refuses to go by a store that came back empty: what it lost has to come back first. That
+    /// it did is known to those who held its catalogue, and they tell by offering to fill it.
+    pub(super) async fn expect_not_emptied(&self, version: u64) -> Result<(), StoreError> {
+        if version > 0 {
+            return Ok(());
+        }
         let known = self.known.load(Ordering::SeqCst);
-        if version == 0 && known > 0 {
-            return Err(StoreError::Unavailable(format!(
-                "redis came back empty, and is filled from the nodes' catalogue of version {known}"
-            )));
+        let mut ask = redis::cmd("EXISTS");
+        if known > 0 || number(&self.call(ask.arg(self.keys.one("offers"))).await?)? > 0 {
+            let why = "redis came back empty, and is filled from the nodes";
+            return Err(StoreError::Unavailable(why.to_owned()));
         }
         Ok(())
     }
@@ -128,15 +132,20 @@ impl CatalogStore for RedisCatalog {
     }
 
     async fn secret(&self, name: &str) -> Result<[u8; 32], StoreError> {
-        self.expect_not_emptied(self.head().await?.version)?;
-        let mut fresh = [0_u8; 32];
-        getrandom::fill(&mut fresh)
-            .map_err(|error| StoreError::Unavailable(format!("random numbers: {error}")))?;
         let key = self.keys.one("secrets");
-        let mut make = redis::cmd("HSETNX");
-        self.call(make.arg(&key).arg(name).arg(&fresh[..])).await?;
         let mut ask = redis::cmd("HGET");
-        let kept = self.call(ask.arg(&key).arg(name)).await?;
+        ask.arg(&key).arg(name);
+        // A store that takes no writes at the moment may well know it already.
+        let mut kept = self.call(&ask).await?;
+        if matches!(kept, redis::Value::Nil) {
+            self.expect_not_emptied(self.head().await?.version).await?;
+            let mut fresh = [0_u8; 32];
+            getrandom::fill(&mut fresh)
+                .map_err(|error| StoreError::Unavailable(format!("random numbers: {error}")))?;
+            let mut make = redis::cmd("HSETNX");
+            self.call(make.arg(&key).arg(name).arg(&fresh[..])).await?;
+            kept = self.call(&ask).await?;
+        }
         bytes(&kept)?.try_into().map_err(|_| strange(&kept))
     }
 
@@ -162,7 +171,9 @@ impl RedisCatalog {
         let wanted = ["head", "objects", "overlay", "statuses"];
         match &self.run(scripts::get(), wanted, ask).await? {
             redis::Value::Array(reply) if reply.len() == 2 => {
-                Ok((head_from(&reply[0])?, rows_from(&reply[1])?))
+                let head = head_from(&reply[0])?;
+                self.expect_not_emptied(head.version).await?;
+                Ok((head, rows_from(&reply[1])?))
             }
             other => Err(strange(other)),
         }

@@ -11,7 +11,7 @@ use super::catalog::RedisCatalog;
 use super::keys::{array, bytes, name_of, number, status_code, strange};
 use super::scripts;
 use super::stage::fold_all;
-use crate::limits::{REDIS_AUDIT_ROWS_MAX, REDIS_PART_ROWS, REMOVALS_MAX, SERIAL_AFTERLIFE};
+use crate::limits::{COMMIT_ATTEMPTS_MAX, REDIS_AUDIT_ROWS_MAX, REDIS_PART_ROWS, REMOVALS_MAX, SERIAL_AFTERLIFE};
 use crate::ports::{AuditRow, CatalogStore, Commit, StoreError};
 use crate::time::timestamp;
 
@@ -27,7 +27,7 @@ impl RedisCatalog {
     /// Applies `commit`; see [`crate::ports::CatalogStore::commit`].
     pub(super) async fn apply(&self, commit: Commit) -> Result<u64, StoreError> {
         if commit.base_version == 0 {
-            self.expect_not_emptied(self.head().await?.version)?;
+            self.expect_not_emptied(self.head().await?.version).await?;
         }
         let parts = commit.puts.len() + commit.deletes.len() + commit.audit.len();
         let is_small = parts <= REDIS_PART_ROWS;
@@ -37,7 +37,7 @@ impl RedisCatalog {
             ));
         }
         let mark = fresh_mark()?;
-        loop {
+        for _ in 0..COMMIT_ATTEMPTS_MAX {
             let outcome = if is_small {
                 self.commit_at_once(&commit, mark).await?
             } else {
@@ -48,6 +48,8 @@ impl RedisCatalog {
                 Outcome::Fold => fold_all(&self.redis, &self.keys).await?,
             }
         }
+        let why = "large changes keep coming first, or one cannot be folded in";
+        Err(StoreError::Unavailable(why.to_owned()))
     }
 
     async fn commit_at_once(&self, commit: &Commit, mark: u64) -> Result<Outcome, StoreError> {

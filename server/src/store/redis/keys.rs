@@ -4,6 +4,7 @@ use redis::Value;
 use slotwise_core::index::Key;
 use slotwise_core::model::Status;
 
+use super::link::words;
 use crate::ports::{Head, Row, StoreError};
 
 /// The keys of the catalogue. All have one hash tag, so that one script may touch them all.
@@ -212,6 +213,9 @@ pub(super) fn number(value: &Value) -> Result<i64, StoreError> {
 
 /// A reply that our own scripts do not give.
 pub(super) fn strange(value: &Value) -> StoreError {
+    if let Value::ServerError(error) = value {
+        return StoreError::Unavailable(words(&error.clone().into()));
+    }
     let mut shown = format!("{value:?}");
     shown.truncate((0..=80.min(shown.len())).rfind(|at| shown.is_char_boundary(*at)).unwrap_or(0));
     StoreError::Unavailable(format!("redis gave a reply that makes no sense: {shown}"))

@@ -227,17 +227,22 @@ impl State {
             .set_pipeline_buffer_size(REDIS_QUEUE_MAX);
         let client = self.address.client(place)?;
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-        redis::cmd("PING").exec_async(&mut connection).await?;
-        if self.wants_master {
-            let role: Value = redis::cmd("ROLE").query_async(&mut connection).await?;
-            let is_replica = matches!(&role, Value::Array(parts) if matches!(parts.first(),
-                Some(Value::BulkString(role)) if role != b"master"));
-            if is_replica {
-                return Err(away("it is a replica: nothing can be written there").0);
+        // In one go: on a slow line many round trips would not fit into the time.
+        let mut prepare = Pipeline::new();
+        prepare.ignore_errors().cmd("ROLE");
+        for script in &self.scripts {
+            prepare.add_command(script.load());
+        }
+        let replies: Vec<Value> = prepare.query_async(&mut connection).await?;
+        for reply in &replies {
+            if let Value::ServerError(error) = reply {
+                return Err(error.clone().into());
             }
         }
-        for script in &self.scripts {
-            script.load().exec_async(&mut connection).await?;
+        let is_replica = matches!(replies.first(), Some(Value::Array(role)) if matches!(role.first(),
+            Some(Value::BulkString(role)) if role != b"master"));
+        if self.wants_master && is_replica {
+            return Err(away("it is a replica: nothing can be written there").0);
         }
         Ok(connection)
     }
@@ -264,8 +269,10 @@ impl State {
                 return None;
             }
             let ping = redis::cmd("PING");
-            match timeout(REDIS_CALL_MAX, ping.exec_async(&mut connection)).await {
-                Ok(Ok(())) => {}
+            match timeout(REDIS_CALL_MAX, ping.query_async::<Value>(&mut connection)).await {
+                Ok(Ok(Value::SimpleString(pong))) if pong == "PONG" => {}
+                // Replies that are out of step with the calls would be taken for one another.
+                Ok(Ok(other)) => return Some(format!("it answered PING with {other:?}")),
                 Ok(Err(error)) => return Some(words(&error)),
                 Err(_) => return Some(format!("no sign of life within {REDIS_CALL_MAX:?}")),
             }

@@ -16,7 +16,7 @@ use super::keys::{
 };
 use super::scripts;
 use crate::limits::{DELTA_ROWS_MAX, REDIS_PART_ROWS, REDIS_SCRIPT_ROWS_MAX};
-use crate::ports::{Delta, Head, ListQuery, Row, StoreError};
+use crate::ports::{CatalogStore, Delta, Head, ListQuery, Row, StoreError};
 
 /// Rows that a load hands over at once.
 const LOAD_PART_ROWS: usize = 10_000;
@@ -56,16 +56,19 @@ impl RedisCatalog {
             let score = std::str::from_utf8(score).ok().and_then(|text| text.parse::<f64>().ok());
             score.is_none_or(|score| score > after)
         };
-        for (index, is_campaigns) in
-            [("versions", false), ("removed", false), ("status_versions", true)]
-        {
-            let more = self.scan("ZSCAN", index, &mut newer).await?;
-            names.extend(more.into_iter().map(|name| match is_campaigns {
-                true => [b"4\0", name.as_slice()].concat(),
-                false => name,
-            }));
-        }
+        names.extend(self.scan("ZSCAN", "removed", &mut newer).await?);
+        let mut listed = self.scan("ZSCAN", "versions", &mut newer).await?;
+        let switched = self.scan("ZSCAN", "status_versions", &mut newer).await?;
+        listed.extend(switched.into_iter().map(|id| [b"4\0", id.as_slice()].concat()));
+        listed.retain(|name| !names.contains(name));
         self.fetch(&names, &mut found).await?;
+        let mut kept = Found::new();
+        self.fetch(&listed, &mut kept).await?;
+        if kept.values().any(Option::is_none) {
+            // Missing, and not deleted: a load counts what is there.
+            return Err(StoreError::Gap { oldest: head.version });
+        }
+        found.append(&mut kept);
         let head = self.patch(head, &mut found).await?;
         let (mut rows, mut removed) = (Vec::new(), Vec::new());
         for (key, row) in found {
@@ -82,8 +85,8 @@ impl RedisCatalog {
         &self,
         parts: mpsc::Sender<Vec<Row>>,
     ) -> Result<Head, StoreError> {
-        use crate::ports::CatalogStore;
         let head = self.head().await?;
+        self.expect_not_emptied(head.version).await?;
         let mut found = Found::new();
         let names = self.scan("ZSCAN", "ids", &mut |_| true).await?;
         self.fetch(&names, &mut found).await?;
@@ -240,7 +243,11 @@ impl RedisCatalog {
         };
         let index = if is_owned { "owned" } else { "ids" };
         let keys = [index, "objects", "overlay", "statuses"];
-        rows_from(&self.run(scripts::list(), keys, ask).await?)
+        let rows = rows_from(&self.run(scripts::list(), keys, ask).await?)?;
+        if rows.is_empty() {
+            self.expect_not_emptied(self.head().await?.version).await?;
+        }
+        Ok(rows)
     }
 }
 

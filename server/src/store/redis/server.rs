@@ -92,6 +92,19 @@ impl Redis {
         }
     }
 
+    /// The policy by which the catalogue's server throws data away when its memory is full;
+    /// nothing where it does not, or does not say.
+    pub async fn eviction(&self) -> Option<String> {
+        let ask = redis::cmd("INFO").arg("memory").to_owned();
+        let reply = self.call(&self.prefix, &ask).await.ok()?;
+        let text = match &reply {
+            Value::BulkString(text) => std::str::from_utf8(text).ok()?,
+            _ => return None,
+        };
+        let policy = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
+        (policy != "noeviction").then(|| policy.to_owned())
+    }
+
     /// What every key of this installation begins with.
     pub(super) fn prefix(&self) -> &str {
         &self.prefix

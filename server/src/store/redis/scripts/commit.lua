@@ -22,6 +22,12 @@ local n_deletes, n_puts, n_statuses, n_lines =
   tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local at = 13
 
+-- A key that was made something else by hand must not stop us halfway.
+for at, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash'}) do
+  local is = redis.call('TYPE', KEYS[at]).ok
+  if is ~= 'none' and is ~= kind then return redis.error_reply('WRONGTYPE ' .. KEYS[at] .. ' is a ' .. is) end
+end
+
 local now = redis.call('HGET', head, 'version') or '0'
 if now ~= base then return {'conflict', now} end
 if n_deletes + n_puts > 0 and redis.call('EXISTS', overlay) == 1 then return {'fold'} end

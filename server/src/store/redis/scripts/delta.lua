@@ -5,8 +5,9 @@
 -- ARGV  version, mark (0: any), how many rows at most
 --
 -- Replies {"ok", head, {key, value, status, ...}, {removed key, ...}}, {"gap", oldest} where the
--- version is not this store's own past or too long ago, or {"much", head, how many} where there
--- are more rows than asked for.
+-- version is not this store's own past or too long ago, or where an object is missing that was
+-- not deleted (a load counts what is there), or {"much", head, how many} where there are more
+-- rows than asked for.
 local head, objects, overlay, versions = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local removed, statuses, status_versions, changes = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local since, mark, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -27,12 +28,13 @@ local many = redis.call('ZCOUNT', versions, after, '+inf') + redis.call('ZCOUNT'
 if is_overlaid then many = many + redis.call('HLEN', overlay) end
 if many > limit then return {'much', fields, many} end
 
-local rows, gone, seen = {}, {}, {}
-local function see(key)
+local rows, gone, seen, is_lost = {}, {}, {}, false
+local function see(key, is_removed)
   if seen[key] then return end
   seen[key] = true
   local value = redis.call('HGET', overlay, key) or redis.call('HGET', objects, key)
   if not value or value == '-' then
+    is_lost = is_lost or not (value or is_removed)
     table.insert(gone, key)
     return
   end
@@ -42,8 +44,9 @@ local function see(key)
   table.insert(rows, value)
   table.insert(rows, status)
 end
+for _, key in ipairs(redis.call('ZRANGEBYSCORE', removed, after, '+inf')) do see(key, true) end
 if is_overlaid then for _, key in ipairs(redis.call('HKEYS', overlay)) do see(key) end end
 for _, key in ipairs(redis.call('ZRANGEBYSCORE', versions, after, '+inf')) do see(key) end
-for _, key in ipairs(redis.call('ZRANGEBYSCORE', removed, after, '+inf')) do see(key) end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', status_versions, after, '+inf')) do see('4\0' .. id) end
+if is_lost then return {'gap', oldest} end
 return {'ok', fields, rows, gone}

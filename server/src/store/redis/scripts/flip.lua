@@ -13,6 +13,12 @@ local log, changes, lines, secrets = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local base, version, ads, forced, mark, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local at_us, id, record = ARGV[7], ARGV[8], ARGV[9]
 
+-- A key that was made something else by hand must not stop us halfway.
+for at, kind in ipairs({'hash', 'hash', 'list', 'hash', 'list', 'hash', 'zset', 'zset', 'hash'}) do
+  local is = redis.call('TYPE', KEYS[at]).ok
+  if is ~= 'none' and is ~= kind then return redis.error_reply('WRONGTYPE ' .. KEYS[at] .. ' is a ' .. is) end
+end
+
 local now = redis.call('HGET', head, 'version') or '0'
 if now ~= base then return {'conflict', now} end
 if redis.call('EXISTS', overlay) == 1 then return {'fold'} end

@@ -11,8 +11,15 @@ local head, overlay, overlay_lines, objects, ids, owned = KEYS[1], KEYS[2], KEYS
 local versions, removed, statuses, status_versions = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local ended, log, lines, line_order = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local count = tonumber(ARGV[1])
-local version = redis.call('HGET', head, 'overlay')
-local at_us = redis.call('HGET', head, 'overlay_at')
+-- A key that was made something else by hand must not stop us halfway.
+for at, kind in ipairs({'hash', 'hash', 'list', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'zset', 'zset'}) do
+  local is = redis.call('TYPE', KEYS[at]).ok
+  if is ~= 'none' and is ~= kind then return redis.error_reply('WRONGTYPE ' .. KEYS[at] .. ' is a ' .. is) end
+end
+
+-- An overlay that the head does not name was left by hand: it is seen, and so it is folded in.
+local version = redis.call('HGET', head, 'overlay') or redis.call('HGET', head, 'version')
+local at_us = redis.call('HGET', head, 'overlay_at') or '0'
 if not version then return 0 end
 
 local found = redis.call('HRANDFIELD', overlay, count, 'WITHVALUES')

@@ -16,6 +16,12 @@ local base, life_ms = ARGV[1], ARGV[2]
 local n_deletes, n_puts, n_lines = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local at = 6
 
+-- A key that was made something else by hand must not stop us halfway.
+for at, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'hash', 'hash', 'list'}) do
+  local is = redis.call('TYPE', KEYS[at]).ok
+  if is ~= 'none' and is ~= kind then return redis.error_reply('WRONGTYPE ' .. KEYS[at] .. ' is a ' .. is) end
+end
+
 local now = redis.call('HGET', head, 'version') or '0'
 if now ~= base then return {'conflict', now} end
 if redis.call('EXISTS', overlay) == 1 then return {'fold'} end
