@@ -47,7 +47,7 @@ pub(super) async fn set(
         let is_served = wait_for_version(&mut admin.served.clone(), change.version, left()).await;
         if is_served {
             // The table says it now.
-            admin.kills.release(&admin.index, &campaign);
+            admin.kills.lift(&admin.index, &campaign);
         } else {
             lift_once_served(admin, campaign.clone(), change.version);
         }
@@ -129,7 +129,7 @@ fn lift_once_served(admin: &Admin, campaign: CampaignId, version: u64) {
         (Arc::clone(&admin.index), Arc::clone(&admin.kills), admin.served.clone());
     tokio::spawn(async move {
         if wait_for_version(&mut served, version, LIFT_WAIT_MAX).await {
-            kills.release(&index, &campaign);
+            kills.lift(&index, &campaign);
         }
     });
 }

@@ -11,7 +11,9 @@ use super::catalog::RedisCatalog;
 use super::keys::{array, bytes, name_of, number, status_code, strange};
 use super::scripts;
 use super::stage::fold_all;
-use crate::limits::{COMMIT_ATTEMPTS_MAX, REDIS_AUDIT_ROWS_MAX, REDIS_PART_ROWS, REMOVALS_MAX, SERIAL_AFTERLIFE};
+use crate::limits::{
+    COMMIT_ATTEMPTS_MAX, REDIS_AUDIT_ROWS_MAX, REDIS_PART_ROWS, REMOVALS_MAX, SERIAL_AFTERLIFE,
+};
 use crate::ports::{AuditRow, CatalogStore, Commit, StoreError};
 use crate::time::timestamp;
 
@@ -67,7 +69,6 @@ impl RedisCatalog {
             "lines",
             "line_order",
             "ended",
-            "overlay",
         ];
         let version = commit.base_version + 1;
         let afterlife_us = i64::try_from(SERIAL_AFTERLIFE.as_micros()).unwrap_or(i64::MAX);
