@@ -168,36 +168,6 @@ impl Redis {
         Ok(self.link(tag)?.call(&command).await?)
     }
 
-    /// Several commands, all on keys with this hash tag, in one go. Where one fails, its reply
-    /// is the error.
-    pub(super) async fn pipeline(
-        &self,
-        tag: &str,
-        commands: &Pipeline,
-    ) -> Result<Vec<Value>, StoreError> {
-        let replies = self.link(tag)?.pipeline(commands).await?;
-        for reply in &replies {
-            self.note(reply);
-        }
-        Ok(replies)
-    }
-
-    /// A transaction of several commands, all on keys with this hash tag.
-    pub(super) async fn atomic(
-        &self,
-        tag: &str,
-        commands: &Pipeline,
-    ) -> Result<Vec<Value>, StoreError> {
-        let error = match self.link(tag)?.pipeline(commands).await {
-            Ok(replies) => return Ok(replies),
-            Err(LinkError(error)) => error,
-        };
-        if !self.follow_redirection(&error).await {
-            return Err(LinkError(error).into());
-        }
-        Ok(self.link(tag)?.pipeline(commands).await?)
-    }
-
     /// A connection of its own that hears what is published in `channel`.
     pub(super) async fn subscribe(&self, channel: &str) -> Result<PubSub, StoreError> {
         Ok(self.link(&self.prefix)?.subscribe(channel).await?)

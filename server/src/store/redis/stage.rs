@@ -71,6 +71,8 @@ impl RedisCatalog {
         commit: &Commit,
         mark: u64,
     ) -> Result<Outcome, StoreError> {
+        // Also finds, before anything is visible, what would keep this change from being folded in.
+        fold_all(&self.redis, &self.keys).await?;
         let (version, stage) = (commit.base_version + 1, Stage::new()?);
         let names = ["head", "objects", "ids", "owned", "overlay", &stage.rows(), &stage.lines()];
         let mut ads = 0;
