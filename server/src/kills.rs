@@ -119,6 +119,8 @@ mod tests {
         let kills = Kills::open(path.clone(), &index).unwrap();
         assert_eq!((kills.held(), *kills.count().borrow()), (vec![x.clone()], 1));
         assert!(index.is_killed(&x) && !index.is_killed(&y));
+        kills.lift(&index, &x);
+        assert!(index.is_killed(&x), "a pause that is stored lifts no kill that is not");
         kills.release(&index, &x);
         assert!(!index.is_killed(&x));
         assert_eq!(Kills::open(path, &Index::default()).unwrap().held(), []);

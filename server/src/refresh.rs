@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 pub use snapshot::{Snapshot, Stored};
 
+use crate::catalog::StatusChange;
 use crate::inflight::InFlight;
 use crate::kills::Kills;
 use crate::ports::{CatalogStore, Clock};
@@ -136,6 +137,24 @@ pub async fn wait_for_version(
 ) -> bool {
     let reached = served.wait_for(|served| served.is_loaded && served.version >= version);
     tokio::time::timeout(wait, reached).await.is_ok_and(|reached| reached.is_ok())
+}
+
+/// Waits until `change` is served, for at most `wait`; returns whether it is. `before` is the
+/// version that was served when it was not asked for yet: where that is too high, the store went
+/// back, and what is served says nothing until the store has been asked anew.
+pub async fn wait_for_change(
+    served: &mut watch::Receiver<Served>,
+    before: u64,
+    change: StatusChange,
+    wait: Duration,
+) -> bool {
+    let waiting = async {
+        if before > change.served_before_max() {
+            wait_for_check(served).await;
+        }
+        wait_for_version(served, change.version, wait).await
+    };
+    tokio::time::timeout(wait, waiting).await.unwrap_or(false)
 }
 
 #[cfg(test)]

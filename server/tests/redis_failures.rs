@@ -36,6 +36,7 @@ mod together;
 
 use std::collections::BTreeMap;
 
+use redis_server::RedisServer;
 use slotwise_proto::json;
 use slotwise_proto::v1::{
     Campaign, CatalogChange, ExportRequest, ListChangesRequest, ListZoneAdsRequest,
@@ -111,4 +112,14 @@ fn assert_unavailable<T: std::fmt::Debug>(answer: Result<T, Status>, why: &str) 
     let status = answer.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable, "{status}");
     assert!(status.message().contains(why), "{status}");
+}
+
+/// Makes every node look at these objects, as if they had just changed.
+fn touch(redis: &RedisServer, names: &[&str]) {
+    let version: u64 = redis.run(&["HGET", &key("head"), "version"]);
+    let version = (version + 1).to_string();
+    for name in names {
+        redis.run::<()>(&["ZADD", &key("versions"), &version, name]);
+    }
+    redis.run::<()>(&["HSET", &key("head"), "version", &version]);
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::catalog::CatalogError;
 use crate::doors::Admin;
-use crate::refresh::wait_for_version;
+use crate::refresh::wait_for_change;
 
 /// How often it is tried.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
@@ -38,10 +38,11 @@ async fn write(admin: &Admin, campaign: &CampaignId) {
         return;
     }
     let key = Key::Campaign(campaign.clone());
+    let before = admin.served.borrow().version;
     match admin.catalog.set_status(&key, Status::Paused, ACTOR).await {
         Ok(change) => {
             let mut served = admin.served.clone();
-            if wait_for_version(&mut served, change.version, SERVED_MAX).await {
+            if wait_for_change(&mut served, before, change, SERVED_MAX).await {
                 tracing::info!(%campaign, version = change.version, "a kill of this node is stored");
                 admin.kills.release(&admin.index, campaign);
             }

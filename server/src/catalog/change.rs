@@ -28,6 +28,14 @@ pub struct StatusChange {
     pub is_new: bool,
 }
 
+impl StatusChange {
+    /// The version that may have been served before this change was asked for, at most, unless
+    /// the store went back.
+    pub fn served_before_max(self) -> u64 {
+        self.version - u64::from(self.is_new)
+    }
+}
+
 impl Catalog {
     /// Makes or changes one object: the fields that the mask names; without a mask those that are
     /// set, down to the leaves; with `*` all of them.

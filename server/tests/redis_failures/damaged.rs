@@ -7,21 +7,11 @@ use slotwise_proto::v1::CampaignStatus::{Active, Paused};
 use slotwise_proto::v1::ImportOptions;
 use slotwise_server::testing::Server;
 
-use super::{assert_unavailable, changes, export, key, put, shown};
+use super::{assert_unavailable, changes, export, key, put, shown, touch};
 use crate::load::Load;
 use crate::nodes::{best, degraded, fill, node, node_in, nodes_of, says, set, until, well};
 use crate::redis_server::RedisServer;
 use crate::support::{ad, campaign, import, try_import};
-
-/// Makes every node look at these objects, as if they had just changed.
-fn touch(redis: &RedisServer, names: &[&str]) {
-    let version: u64 = redis.run(&["HGET", &key("head"), "version"]);
-    let version = (version + 1).to_string();
-    for name in names {
-        redis.run::<()>(&["ZADD", &key("versions"), &version, name]);
-    }
-    redis.run::<()>(&["HSET", &key("head"), "version", &version]);
-}
 
 async fn quarantined(node: &Server) -> u32 {
     let own = node.app().admin.fleet.node_id().to_owned();
@@ -163,7 +153,8 @@ async fn half_of_the_ads_gone_is_not_believed() {
     for name in &names {
         redis.run::<()>(&["HDEL", &key("objects"), name]);
     }
-    redis.run::<()>(&["HSET", &key("head"), "removed_from", "999999"]);
+    let next = nodes[0].app().admin.served.borrow().version + 1;
+    redis.run::<()>(&["HSET", &key("head"), "removed_from", &next.to_string()]);
     let version = put(&nodes[0], "x:9", "a reason to look").await.unwrap().catalog_version;
     let said = says(&nodes[0], "12 ads where the head counts 42").await;
     assert!(said.contains("is served"), "{said}");

@@ -10,7 +10,7 @@ use slotwise_server::ports::Clock;
 use slotwise_server::testing::Server;
 use tonic::Code;
 
-use super::{key, put};
+use super::{key, put, touch};
 use crate::load::Load;
 use crate::nodes::{best, degraded, fill, node, nodes_of, says, set, three, until, well};
 use crate::redis_server::RedisServer;
@@ -64,6 +64,7 @@ async fn what_a_newer_node_writes_is_kept_and_does_no_harm() {
         let newer = [&value[..], UNKNOWN].concat();
         redis::cmd("HSET").arg(&objects).arg(name).arg(newer).exec(&mut connection).unwrap();
     }
+    touch(&redis, &["4\0x:1", "5x:1\0u"]);
     redis.run::<()>(&["HSET", &key("head"), "future", "x y z"]);
     let now: Vec<u64> = redis.run(&["TIME"]);
     let later = format!("{}000000 7 0 0 and more\nof itself", now[0] + 1);

@@ -12,7 +12,7 @@ use crate::catalog::{CatalogError, STATUS_WANTED, StatusChange, status_from};
 use crate::doors::refusal::Refusal;
 use crate::limits::{ANSWER_PATIENCE, STATUS_WAIT_DEFAULT, STATUS_WAIT_MAX};
 use crate::ports::{NodeReport, StoreError};
-use crate::refresh::wait_for_version;
+use crate::refresh::wait_for_change;
 
 /// A store that is silent for longer leaves the campaign killed until it is switched again.
 const LIFT_WAIT_MAX: Duration = Duration::from_secs(86_400);
@@ -31,6 +31,7 @@ pub(super) async fn set(
         status_from(request.status).ok_or_else(|| Refusal::invalid("status", STATUS_WANTED))?;
     let campaign = CampaignId::from(request.campaign_id.as_str());
     let key = Key::Campaign(campaign.clone());
+    let before = admin.served.borrow().version;
     let change = match status {
         Status::Paused => pause(admin, &key, &campaign, actor).await?,
         Status::Active => {
@@ -44,12 +45,13 @@ pub(super) async fn set(
     let left = || wait.saturating_sub(began.elapsed());
     let version = change.map_or(NOT_STORED, |change| change.version);
     if let Some(change) = change {
-        let is_served = wait_for_version(&mut admin.served.clone(), change.version, left()).await;
+        let mut served = admin.served.clone();
+        let is_served = wait_for_change(&mut served, before, change, left()).await;
         if is_served {
             // The table says it now.
             admin.kills.lift(&admin.index, &campaign);
         } else {
-            lift_once_served(admin, campaign.clone(), change.version);
+            lift_once_served(admin, campaign.clone(), before, change);
         }
     }
     let is_stopped_here = admin.index.is_killed(&campaign);
@@ -124,11 +126,11 @@ async fn kill_here(admin: &Admin, key: &Key, campaign: &CampaignId) -> Result<()
 
 /// Nobody waits for it any more, but the kill must not outlive the pause: the table decides again
 /// once it has the change.
-fn lift_once_served(admin: &Admin, campaign: CampaignId, version: u64) {
+fn lift_once_served(admin: &Admin, campaign: CampaignId, before: u64, change: StatusChange) {
     let (index, kills, mut served) =
         (Arc::clone(&admin.index), Arc::clone(&admin.kills), admin.served.clone());
     tokio::spawn(async move {
-        if wait_for_version(&mut served, version, LIFT_WAIT_MAX).await {
+        if wait_for_change(&mut served, before, change, LIFT_WAIT_MAX).await {
             kills.lift(&index, &campaign);
         }
     });

@@ -165,15 +165,23 @@ impl CatalogStore for RedisCatalog {
 impl RedisCatalog {
     async fn get_now(&self, keys: &[Key]) -> Result<(Head, Vec<Row>), StoreError> {
         let names: Vec<_> = keys.iter().map(name_of).collect();
+        let (head, rows) = self.get_named(&names).await?;
+        self.expect_not_emptied(head.version).await?;
+        Ok((head, rows))
+    }
+
+    /// The objects of these names that are there, and the head.
+    pub(super) async fn get_named(
+        &self,
+        names: &[impl redis::ToRedisArgs],
+    ) -> Result<(Head, Vec<Row>), StoreError> {
         let ask = |command: &mut redis::Cmd| {
             command.arg(names);
         };
         let wanted = ["head", "objects", "overlay", "statuses"];
         match &self.run(scripts::get(), wanted, ask).await? {
             redis::Value::Array(reply) if reply.len() == 2 => {
-                let head = head_from(&reply[0])?;
-                self.expect_not_emptied(head.version).await?;
-                Ok((head, rows_from(&reply[1])?))
+                Ok((head_from(&reply[0])?, rows_from(&reply[1])?))
             }
             other => Err(strange(other)),
         }

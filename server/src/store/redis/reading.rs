@@ -6,14 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redis::{Cmd, Pipeline, Value};
+use redis::Cmd;
 use slotwise_core::index::Key;
 use tokio::sync::mpsc;
 
 use super::catalog::RedisCatalog;
-use super::keys::{
-    array, bytes, head_from, key_from, kind_of, number, row_from, rows_from, strange,
-};
+use super::keys::{array, bytes, head_from, key_from, kind_of, number, rows_from, strange};
 use super::scripts;
 use crate::limits::{DELTA_ROWS_MAX, REDIS_PART_ROWS, REDIS_SCRIPT_ROWS_MAX};
 use crate::ports::{CatalogStore, Delta, Head, ListQuery, Row, StoreError};
@@ -194,28 +192,10 @@ impl RedisCatalog {
     async fn fetch(&self, names: &BTreeSet<Vec<u8>>, found: &mut Found) -> Result<(), StoreError> {
         let names: Vec<&Vec<u8>> = names.iter().collect();
         for part in names.chunks(REDIS_PART_ROWS) {
-            let mut commands = Pipeline::new();
-            commands.atomic();
-            let ids: Vec<&[u8]> = part.iter().map(|name| name.get(2..).unwrap_or(&[])).collect();
-            commands.cmd("HMGET").arg(self.keys.one("overlay")).arg(part);
-            commands.cmd("HMGET").arg(self.keys.one("objects")).arg(part);
-            commands.cmd("HMGET").arg(self.keys.one("statuses")).arg(&ids);
-            let replies = self.redis.atomic(self.redis.prefix(), &commands).await?;
-            let [overlaid, objects, statuses] = &replies[..] else {
-                return Err(StoreError::Unavailable("redis left a command unanswered".to_owned()));
-            };
-            let values = array(overlaid)?.iter().zip(array(objects)?).zip(array(statuses)?);
-            for (name, ((overlaid, object), switched)) in part.iter().zip(values) {
-                let Some(key) = key_from(name) else { continue };
-                let value = if matches!(overlaid, Value::Nil) { object } else { overlaid };
-                let is_there = !matches!(value, Value::Nil) && bytes(value)? != b"-";
-                let row = is_there
-                    .then(|| {
-                        Ok::<_, StoreError>(row_from(key.clone(), bytes(value)?, bytes(switched)?))
-                    })
-                    .transpose()?;
-                found.insert(key, row);
-            }
+            // A script, and no transaction: that is refused where memory is short.
+            let (_, rows) = self.get_named(part).await?;
+            found.extend(part.iter().filter_map(|name| Some((key_from(name)?, None))));
+            found.extend(rows.into_iter().map(|row| (row.key.clone(), Some(row))));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use redis::aio::PubSub;
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -171,22 +171,6 @@ impl Redis {
             return Err(LinkError(error).into());
         }
         Ok(self.link(tag)?.call(&command).await?)
-    }
-
-    /// A transaction of several commands, all on keys with this hash tag.
-    pub(super) async fn atomic(
-        &self,
-        tag: &str,
-        commands: &Pipeline,
-    ) -> Result<Vec<Value>, StoreError> {
-        let error = match self.link(tag)?.pipeline(commands).await {
-            Ok(replies) => return Ok(replies),
-            Err(LinkError(error)) => error,
-        };
-        if !self.follow_redirection(&error).await {
-            return Err(LinkError(error).into());
-        }
-        Ok(self.link(tag)?.pipeline(commands).await?)
     }
 
     /// A connection of its own that hears what is published in `channel`.

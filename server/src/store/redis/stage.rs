@@ -76,6 +76,8 @@ impl RedisCatalog {
         commit: &Commit,
         mark: u64,
     ) -> Result<Outcome, StoreError> {
+        // Also finds, before anything is visible, what would keep this change from being folded in.
+        fold_all(&self.redis, &self.keys).await?;
         let (version, stage) = (commit.base_version + 1, Stage::new()?);
         let outcome = self.stage_and_flip(commit, mark, version, &stage).await;
         if !matches!(outcome, Ok(Outcome::Done(_))) {
