@@ -62,7 +62,11 @@ async fn put(node: &Server, id: &str, label: &str) -> Result<CatalogChange, Stat
     let campaign = Campaign {
         campaign_id: id.into(),
         account_id: "a".into(),
-        competitive_labels: [label].map(str::to_owned).into_iter().filter(|l| !l.is_empty()).collect(),
+        competitive_labels: [label]
+            .map(str::to_owned)
+            .into_iter()
+            .filter(|l| !l.is_empty())
+            .collect(),
         ..Campaign::default()
     };
     let request = PutCampaignRequest { campaign: Some(campaign), ..PutCampaignRequest::default() };

@@ -88,4 +88,3 @@ async fn a_lost_head_is_made_anew() {
     assert_eq!(set(&node, "x:1", Active).await.ads_changed, 1);
     assert_eq!(best(&node).await, "x:1");
 }
-

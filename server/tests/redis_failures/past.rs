@@ -109,10 +109,8 @@ async fn a_node_that_was_away_for_too_long_loads_everything() {
     let trimmed = set(&nodes[0], "x:1", Paused).await.catalog_version;
     redis.run::<()>(&["HSET", &key("head"), "removed_from", &trimmed.to_string()]);
     proxy.set(Mode::Pass);
-    until("it has followed", async || {
-        nodes[1].app().admin.served.borrow().version == trimmed
-    })
-    .await;
+    until("it has followed", async || nodes[1].app().admin.served.borrow().version == trimmed)
+        .await;
     well(&nodes[1]).await;
     for zone in ["z0", "z1", "z2"] {
         assert_eq!(shown(&nodes[1], zone).await, shown(&nodes[0], zone).await);

@@ -110,7 +110,8 @@ async fn agree(store: &RedisCatalog, now: &Model, before: &Model) {
     }
     let some: Vec<Key> = before.rows.keys().chain(now.rows.keys()).step_by(97).cloned().collect();
     let (_, got) = store.get(&some).await.unwrap();
-    let got: BTreeMap<_, _> = got.into_iter().map(|row| (row.key, (row.version, row.body))).collect();
+    let got: BTreeMap<_, _> =
+        got.into_iter().map(|row| (row.key, (row.version, row.body))).collect();
     let wanted = some.iter().filter_map(|key| Some((key.clone(), now.rows.get(key)?.clone())));
     assert_eq!(got, wanted.collect());
 }

@@ -92,10 +92,8 @@ async fn what_a_newer_node_writes_is_kept_and_does_no_harm() {
     assert_eq!(future, "x y z");
     // Also where the store is emptied, and filled from a node.
     redis.run::<()>(&["FLUSHALL"]);
-    until("it is filled", async || {
-        redis.run::<bool>(&["HEXISTS", &key("objects"), "5x:1\0u"])
-    })
-    .await;
+    until("it is filled", async || redis.run::<bool>(&["HEXISTS", &key("objects"), "5x:1\0u"]))
+        .await;
     let value: Vec<u8> =
         redis::cmd("HGET").arg(&objects).arg("5x:1\0u").query(&mut connection).unwrap();
     assert!(value.ends_with(UNKNOWN), "it is lost on the way over a node's disk");
@@ -115,8 +113,7 @@ async fn a_clock_that_is_off_is_told_and_does_no_harm() {
     let redis = RedisServer::start();
     let url = redis.url();
     let settings = [("store", url.as_str()), ("node_id", "ahead")];
-    let nodes =
-        [Server::start_with(Arc::new(Ahead), &settings).await, node(&redis, "right").await];
+    let nodes = [Server::start_with(Arc::new(Ahead), &settings).await, node(&redis, "right").await];
     fill(&nodes, 3).await;
     let said = says(&nodes[0], "clock").await;
     assert!(said.contains("+5.0 s") || said.contains("+4.9 s"), "{said}");

@@ -50,7 +50,11 @@ pub async fn fill(nodes: &[Server], zones: usize) {
     }
 }
 
-pub async fn set(node: &Server, campaign: &str, status: CampaignStatus) -> SetCampaignStatusResponse {
+pub async fn set(
+    node: &Server,
+    campaign: &str,
+    status: CampaignStatus,
+) -> SetCampaignStatusResponse {
     let request = SetCampaignStatusRequest {
         campaign_id: campaign.into(),
         status: status.into(),

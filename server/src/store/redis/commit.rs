@@ -11,7 +11,9 @@ use super::catalog::RedisCatalog;
 use super::keys::{array, bytes, name_of, number, status_code, strange};
 use super::scripts;
 use super::stage::fold_all;
-use crate::limits::{COMMIT_ATTEMPTS_MAX, REDIS_AUDIT_ROWS_MAX, REDIS_PART_ROWS, REMOVALS_MAX, SERIAL_AFTERLIFE};
+use crate::limits::{
+    COMMIT_ATTEMPTS_MAX, REDIS_AUDIT_ROWS_MAX, REDIS_PART_ROWS, REMOVALS_MAX, SERIAL_AFTERLIFE,
+};
 use crate::ports::{AuditRow, CatalogStore, Commit, StoreError};
 use crate::time::timestamp;
 

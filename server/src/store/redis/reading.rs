@@ -11,9 +11,7 @@ use slotwise_core::index::Key;
 use tokio::sync::mpsc;
 
 use super::catalog::RedisCatalog;
-use super::keys::{
-    array, bytes, head_from, key_from, kind_of, number, rows_from, strange,
-};
+use super::keys::{array, bytes, head_from, key_from, kind_of, number, rows_from, strange};
 use super::scripts;
 use crate::limits::{DELTA_ROWS_MAX, REDIS_PART_ROWS, REDIS_SCRIPT_ROWS_MAX};
 use crate::ports::{CatalogStore, Delta, Head, ListQuery, Row, StoreError};
