@@ -9,7 +9,8 @@
 //! | ChooseAds, ChoosePage with `dry_run`, `limited` or no `user_id` | again | no exposure is recorded; what it may hold lapses by itself |
 //! | ChooseAds, ChoosePage otherwise | never | an exposure may be recorded, and would count twice |
 //! | ChooseAdsBatch | again if each of its requests may | |
-//! | SetCampaignStatus | again | asked again, it waits again |
+//! | SetCampaignStatus: a pause | again | asked again, it waits again |
+//! | SetCampaignStatus otherwise | never | somebody may have paused the campaign in between |
 //! | UpdateSegments, ForgetUser | again | done twice is done once |
 //! | RecordEvents | again | repeats are counted once |
 //! | Put..., Delete... | never | somebody else's change may have come in between |
@@ -68,12 +69,23 @@ calls! { Freely:
     ListMinutesRequest GetStatsRequest ListTopAdsRequest GetBillRequest
     GetProfileRequest
     HealthCheckRequest
-    SetCampaignStatusRequest UpdateSegmentsRequest ForgetUserRequest RecordEventsRequest
+    UpdateSegmentsRequest ForgetUserRequest RecordEventsRequest
 }
 
 calls! { OnlyUnread:
     PutAccountRequest PutSiteRequest PutZoneRequest PutCampaignRequest PutAdRequest
     DeleteCampaignRequest DeleteAdRequest
+}
+
+/// A pause that comes twice is one pause. An activation that comes late may undo a pause that came
+/// in between.
+impl Call for SetCampaignStatusRequest {
+    fn repeat(&self) -> Repeat {
+        match self.status() {
+            CampaignStatus::Paused => Repeat::Freely,
+            _ => Repeat::OnlyUnread,
+        }
+    }
 }
 
 impl Call for ChooseAdsRequest {

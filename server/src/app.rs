@@ -150,6 +150,14 @@ impl App {
         &self.counters
     }
 
+    /// Makes all exposures so far durable.
+    ///
+    /// # Errors
+    /// When the disk or the store refuses it.
+    pub async fn flush(&self) -> anyhow::Result<()> {
+        Ok(self.profiles.flush().await?)
+    }
+
     /// Stops: takes no more calls, finishes those in flight, writes what is to be written. Ends
     /// inside the configured deadline, even where a peer never speaks. Returns whether every
     /// call was finished.

@@ -55,6 +55,15 @@ impl Kills {
         index.lift(campaign);
     }
 
+    /// The catalogue decides again, unless the campaign was held meanwhile: a kill that is not
+    /// stored outlasts a pause that is.
+    pub fn lift(&self, index: &Index, campaign: &CampaignId) {
+        let held = self.lock();
+        if !held.contains(campaign.as_str()) {
+            index.lift(campaign);
+        }
+    }
+
     /// Whether it is held.
     pub fn holds(&self, campaign: &CampaignId) -> bool {
         self.lock().contains(campaign.as_str())
@@ -75,7 +84,11 @@ impl Kills {
         let fresh = self.path.with_extension("new");
         let written = std::fs::write(&fresh, text)
             .and_then(|()| std::fs::File::open(&fresh)?.sync_all())
-            .and_then(|()| std::fs::rename(&fresh, &self.path));
+            .and_then(|()| std::fs::rename(&fresh, &self.path))
+            .and_then(|()| match self.path.parent() {
+                Some(dir) => std::fs::File::open(dir)?.sync_all(),
+                None => Ok(()),
+            });
         if let Err(error) = written {
             tracing::error!(%error, "a kill of this node is not on its disk: a restart forgets it");
         }
@@ -106,6 +119,8 @@ mod tests {
         let kills = Kills::open(path.clone(), &index).unwrap();
         assert_eq!((kills.held(), *kills.count().borrow()), (vec![x.clone()], 1));
         assert!(index.is_killed(&x) && !index.is_killed(&y));
+        kills.lift(&index, &x);
+        assert!(index.is_killed(&x), "a pause that is stored lifts no kill that is not");
         kills.release(&index, &x);
         assert!(!index.is_killed(&x));
         assert_eq!(Kills::open(path, &Index::default()).unwrap().held(), []);

@@ -217,7 +217,7 @@ const _: () = assert!(REDIS_WATCH_INTERVAL.as_millis() + REDIS_CALL_MAX.as_milli
 /// The first pause before another attempt to connect.
 pub const REDIS_BACKOFF_MIN: Duration = Duration::from_millis(20);
 /// The longest: a server that came back is found again well within two seconds.
-pub const REDIS_BACKOFF_MAX: Duration = Duration::from_millis(500);
+pub const REDIS_BACKOFF_MAX: Duration = Duration::from_millis(250);
 const _: () = assert!(REDIS_BACKOFF_MAX.as_millis() + REDIS_CONNECT_MAX.as_millis() < 2_000);
 /// A connection is made anew at this age, so that a changed name or balance is followed.
 pub const REDIS_CONNECTION_AGE_MAX: Duration = Duration::from_secs(1_800);
@@ -239,7 +239,7 @@ pub const REDIS_STAGE_LIFE: Duration = Duration::from_secs(300);
 pub const REDIS_AUDIT_ROWS_MAX: u64 = AUDIT_ROWS_MAX / 10;
 /// Before a store that came back empty is filled, every node has this long to offer what it
 /// holds: some polls.
-pub const REFILL_WAIT_US: u64 = 600_000;
+pub const REFILL_WAIT_US: u64 = 450_000;
 const _: () = assert!(REFILL_WAIT_US as u128 >= 2 * REFRESH_INTERVAL.as_micros());
 /// An offer that was not repeated for so long is void: its node has gone.
 pub const REFILL_OFFER_LIFE_US: u64 = 1_500_000;

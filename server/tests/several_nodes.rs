@@ -2,6 +2,8 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap
@@ -14,6 +16,8 @@ mod nodes;
 #[path = "support/redis.rs"]
 mod redis_server;
 mod support;
+#[path = "several_nodes/visitors.rs"]
+mod visitors;
 
 use std::time::{Duration, Instant};
 

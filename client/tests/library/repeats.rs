@@ -125,9 +125,22 @@ async fn changes_are_sent_again_as_the_table_has_it() {
 
     let server = Scripted::start(&[Turn::Cut]).await;
     let catalog = Catalog::connect(&options(&server)).await.unwrap();
-    let pause = SetCampaignStatusRequest::default();
+    let pause = SetCampaignStatusRequest {
+        status: CampaignStatus::Paused.into(),
+        ..SetCampaignStatusRequest::default()
+    };
     catalog.call(pause, CatalogServiceClient::set_campaign_status).await.unwrap();
     assert_eq!(server.came_and_read(), (2, 2), "asked again, it waits again");
+
+    let server = Scripted::start(&[Turn::Cut]).await;
+    let catalog = Catalog::connect(&options(&server)).await.unwrap();
+    let activate = SetCampaignStatusRequest {
+        status: CampaignStatus::Active.into(),
+        ..SetCampaignStatusRequest::default()
+    };
+    let broken = catalog.call(activate, CatalogServiceClient::set_campaign_status).await;
+    assert!(matches!(broken, Err(Error::Broken(_))), "{broken:?}");
+    assert_eq!(server.came_and_read(), (1, 1), "somebody may have paused it in between");
 
     let server = Scripted::start(&[Turn::Cut]).await;
     let users = Users::connect(&options(&server)).await.unwrap();

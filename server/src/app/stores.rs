@@ -11,7 +11,7 @@ use crate::config::{Config, StoreChoice};
 use crate::ports::{CatalogStore, Clock, NodeStore, ProfileStore};
 use crate::refresh::{Disk, Snapshot, Stored};
 use crate::store::embedded::{EmbeddedCatalog, EmbeddedNodes, EmbeddedProfiles};
-use crate::store::redis::{Redis, RedisCatalog, RedisNodes};
+use crate::store::redis::{Redis, RedisCatalog, RedisNodes, RedisProfiles};
 
 /// The secret that visitors' ids are hashed with.
 const VISITOR_SECRET: &str = "visitor-hash";
@@ -73,7 +73,7 @@ impl Stores {
             Arc::new(RedisCatalog::open(Arc::clone(&redis), known).await);
         let secret = shared_secret(&*catalog, stored.as_ref()).await?;
         snapshot.keep_secrets(vec![(VISITOR_SECRET.to_owned(), secret)]);
-        let profiles = open_profiles(config.data_dir.clone(), clock).await?;
+        let profiles = Arc::new(RedisProfiles::open(Arc::clone(&redis), clock));
         let nodes = Arc::new(RedisNodes::new(redis));
         Ok(Self {
             catalog,

@@ -76,7 +76,8 @@ pub trait ProfileStore: Send + Sync {
     /// remembers, with [`Strict::Withheld`].
     ///
     /// # Errors
-    /// [`StoreError`] when what `admission` would record cannot be kept; it has not run then.
+    /// [`StoreError`] when the store is there and has not said in time what it knows, or when what
+    /// `admission` would record cannot be kept; it has not run then.
     async fn admit(
         &self,
         visitor: VisitorKey,

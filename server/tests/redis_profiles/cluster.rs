@@ -60,8 +60,9 @@ async fn a_slot_that_moves_loses_and_doubles_nothing() {
     from.run::<()>(&["CLUSTER", "SETSLOT", slot, "MIGRATING", &id(to)]);
     let port = &to.port.to_string();
     from.run::<()>(&["MIGRATE", "127.0.0.1", port, "", "0", "5000", "KEYS", &key(7)]);
-    // Now the one says that the other has it, and the other that it is not its own yet.
-    assert!(node.try_show(7, 9, 2, std::time::Duration::from_millis(20)).await.unwrap());
+    // Now the one says that the other has it, and the other that it is not its own yet: what a cap
+    // may ask for is withheld meanwhile.
+    assert!(node.try_show(7, 9, 2, std::time::Duration::from_millis(20)).await.is_err());
     for server in [to, from] {
         server.run::<()>(&["CLUSTER", "SETSLOT", slot, "NODE", &id(to)]);
     }
@@ -70,6 +71,6 @@ async fn a_slot_that_moves_loses_and_doubles_nothing() {
     node.is_back().await;
     assert!(node.show_strictly(7, 9, 4).await);
     let fresh = Node::connected(&cluster.url()).await;
-    assert_eq!(fresh.decisions(7).await, [1, 2, 3, 4]);
+    assert_eq!(fresh.decisions(7).await, [1, 3, 4]);
     assert_eq!(to.run::<usize>(&["HLEN", &key(7)]), 1);
 }

@@ -33,6 +33,7 @@ async fn every_node_forgets_and_a_late_add_brings_nothing_back() {
     }
     // This one has shown something that the store was not told, and remembers the rest.
     proxy.set(Mode::Blackhole);
+    far.is_degraded().await;
     assert!(far.try_show(1, 9, 50, std::time::Duration::from_millis(20)).await.unwrap());
     let forgotten = forget(&near[0], 1).await;
     assert!(forgotten.held_something);

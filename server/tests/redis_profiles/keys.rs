@@ -18,42 +18,48 @@ fn lives(server: &RedisServer) -> Vec<(String, i64)> {
     keys(server).into_iter().map(life).collect()
 }
 
+fn assert_all_end(server: &RedisServer) -> usize {
+    let lives = lives(server);
+    for (key, left_ms) in &lives {
+        assert!(*left_ms > HISTORY_MS - 60_000, "{key}: {left_ms}");
+    }
+    lives.len()
+}
+
 /// Connections die at any byte of a reply, and under any command; nothing that was shown is lost
 /// or doubled, and no key is ever there without an end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_key_is_without_an_end_whatever_is_cut() {
+    const ROUNDS: u64 = 40;
+    const VISITORS: u64 = 7;
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port);
     let node = Node::connected(&proxy.url()).await;
-    let mut shown = vec![Vec::new(); 7];
-    for decision in 0..200_u64 {
-        match decision % 8 {
-            0 => proxy.set(Mode::CutAfter(decision as usize * 7 % 400)),
-            3 => proxy.set(Mode::Garbage),
-            4 => proxy.set(Mode::Pass),
-            5 => server.run::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]),
-            6 => proxy.cut(),
-            _ => {}
+    for round in 0..ROUNDS {
+        match round % 4 {
+            0 => proxy.set(Mode::CutAfter(round as usize * 9)),
+            1 => server.run::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]),
+            2 => proxy.set(Mode::Garbage),
+            _ => proxy.cut(),
         }
-        let of = decision % 7;
-        let wait = std::time::Duration::from_millis(20);
-        assert!(node.try_show(of.into(), 1_000, decision, wait).await.unwrap());
-        shown[of as usize].push(decision);
-        for (key, left_ms) in lives(&server) {
-            assert!(left_ms > HISTORY_MS - 60_000, "{key}: {left_ms}");
+        for of in 0..VISITORS {
+            let wait = std::time::Duration::from_millis(5);
+            assert!(node.try_show(of.into(), 1_000, round * VISITORS + of, wait).await.unwrap());
+            assert_all_end(&server);
         }
+        proxy.set(Mode::Pass);
+        node.is_back().await;
+        node.flush().await;
+        assert_eq!(assert_all_end(&server), VISITORS as usize);
     }
-    proxy.set(Mode::Pass);
-    proxy.cut();
-    node.flush().await;
+    assert!(proxy.connections() > ROUNDS / 2, "{} connections", proxy.connections());
     let fresh = Node::connected(&server.url()).await;
-    for (of, mut shown) in (0..).zip(shown) {
-        let mut stored = fresh.decisions(of).await;
+    for of in 0..VISITORS {
+        let mut stored = fresh.decisions(of.into()).await;
         stored.sort_unstable();
-        shown.sort_unstable();
+        let shown: Vec<_> = (0..ROUNDS).map(|round| round * VISITORS + of).collect();
         assert_eq!(stored, shown, "visitor {of}");
     }
-    assert_eq!(lives(&server).len(), 7);
 }
 
 #[tokio::test(flavor = "multi_thread")]

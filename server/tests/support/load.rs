@@ -1,6 +1,6 @@
 //! A load of ChooseAds on every node, that watches what is shown.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -114,7 +114,11 @@ impl State {
                 count: 1,
                 ..ChooseAdsRequest::default()
             };
-            let answer = client.choose_ads(request).await.expect("no decision fails").into_inner();
+            let answer = client
+                .choose_ads(request)
+                .await
+                .unwrap_or_else(|status| panic!("no decision fails: {status}"))
+                .into_inner();
             let is = |campaign: &str| answer.ads.iter().any(|ad| ad.campaign_id == campaign);
             if let Some(campaign) = forbidden {
                 assert!(!is(&campaign), "caller {caller} got {campaign} after it was paused");

@@ -1,7 +1,7 @@
 //! A real Redis for a test: started on a free port, in a directory of its own, and stopped with
 //! it; to be killed, frozen, filled, emptied and restarted in between.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -49,7 +49,7 @@ pub(super) async fn set(
         let is_served = wait_for_change(&mut served, before, change, left()).await;
         if is_served {
             // The table says it now.
-            admin.kills.release(&admin.index, &campaign);
+            admin.kills.lift(&admin.index, &campaign);
         } else {
             lift_once_served(admin, campaign.clone(), before, change);
         }
@@ -131,7 +131,7 @@ fn lift_once_served(admin: &Admin, campaign: CampaignId, before: u64, change: St
         (Arc::clone(&admin.index), Arc::clone(&admin.kills), admin.served.clone());
     tokio::spawn(async move {
         if wait_for_change(&mut served, before, change, LIFT_WAIT_MAX).await {
-            kills.release(&index, &campaign);
+            kills.lift(&index, &campaign);
         }
     });
 }

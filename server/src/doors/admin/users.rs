@@ -82,8 +82,9 @@ async fn update(admin: &Admin, request: UpdateSegmentsRequest) -> Result<Profile
     history::told(admin, &profile, None).await
 }
 
-/// Answers once no node holds anything of the visitor, nor lets what was shown until now make
-/// them again.
+/// Answers once no live node holds anything of the visitor, nor lets what was shown until now make
+/// them again. One that is cut off from the store follows when it is back, and remembers nobody
+/// for longer than some minutes.
 async fn forget(
     admin: &Admin,
     request: &ForgetUserRequest,

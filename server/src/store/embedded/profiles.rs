@@ -47,7 +47,6 @@ pub struct EmbeddedProfiles {
     state: Arc<State>,
     commands: mpsc::Sender<Command>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    degraded: watch::Sender<String>,
 }
 
 /// A visitor to forget, in one account or (nothing) in all.
@@ -88,8 +87,7 @@ impl EmbeddedProfiles {
         let (commands, mut waiting) = mpsc::channel(COMMANDS_WAITING_MAX);
         let writer = spawn_vital("profiles", move || journal.run(&mut waiting))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        let degraded = watch::Sender::default();
-        Ok(Self { state, commands, writer: Mutex::new(Some(writer)), degraded })
+        Ok(Self { state, commands, writer: Mutex::new(Some(writer)) })
     }
 
     /// Has the writer do something, and waits for its answer.
@@ -164,7 +162,7 @@ impl ProfileStore for EmbeddedProfiles {
     }
 
     fn degraded(&self) -> watch::Receiver<String> {
-        self.degraded.subscribe()
+        self.state.degraded.subscribe()
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

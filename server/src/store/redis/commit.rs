@@ -69,7 +69,6 @@ impl RedisCatalog {
             "lines",
             "line_order",
             "ended",
-            "overlay",
         ];
         let version = commit.base_version + 1;
         let afterlife_us = i64::try_from(SERIAL_AFTERLIFE.as_micros()).unwrap_or(i64::MAX);

@@ -168,7 +168,14 @@ impl Drop for Link {
 
 impl State {
     fn broken(&self, generation: u64, why: &str) {
-        self.broken.send_replace((generation, why.to_owned()));
+        // What is late to find out about an old connection hides nothing of the new one.
+        self.broken.send_if_modified(|(known, reason)| {
+            let is_newer = generation > *known;
+            if is_newer {
+                (*known, *reason) = (generation, why.to_owned());
+            }
+            is_newer
+        });
     }
 
     async fn keep(self: Arc<Self>, mut stopped: watch::Receiver<bool>) {
@@ -180,8 +187,9 @@ impl State {
                 why = self.live_through(place, &mut backoff) => why,
                 _ = stopped.wait_for(|stop| *stop) => break,
             };
-            self.live.store(None);
+            // One that is only old serves until the new one is there.
             let Some(why) = why else { continue };
+            self.live.store(None);
             let reason = format!("redis at {place}: {why}");
             if *self.away.borrow() != reason {
                 tracing::warn!(server = %place, why, "redis is away");

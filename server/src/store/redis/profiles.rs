@@ -121,10 +121,14 @@ impl ProfileStore for RedisProfiles {
         }
         let slot = shared.slots.slot(visitor)?;
         slot.remembered().meet(now_us);
-        // Who does not get a turn in time decides all the same, over what is remembered: that is
-        // one at a time, too.
         let turn = timeout_at(deadline, slot.turn.lock()).await.ok();
         let is_fresh = turn.is_some() && shared.look(&slot, deadline).await.is_ok();
+        // A store that is only late may hold what other nodes have shown meanwhile: the bound on
+        // a cap holds as long as the store is there. Who does not get a turn decides over what is
+        // remembered when it is away: that is one at a time, too.
+        if !is_fresh && !shared.redis.is_away(slot.tag()) {
+            return Err(late());
+        }
         let first = if is_fresh { Strict::Ask } else { Strict::Withheld };
         if let Some(ask) = shared.decide(&slot, admission, first) {
             let granted = shared.strict(&slot, &ask, deadline).await;

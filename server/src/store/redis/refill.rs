@@ -69,6 +69,8 @@ impl RedisCatalog {
             forced: true,
             mark: fresh_mark()?,
             at_us,
+            rows: i64::try_from(image.rows.len()).unwrap_or(i64::MAX),
+            lines: 0,
             line: (String::new(), record(&line, version, at_us)),
         };
         let more = |command: &mut Cmd| {
@@ -86,8 +88,14 @@ impl RedisCatalog {
                 Ok(())
             }
             // Somebody else was first.
-            Ok(Outcome::Fold) | Err(StoreError::Conflict { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Ok(Outcome::Fold) | Err(StoreError::Conflict { .. }) => {
+                self.drop_stage(&stage).await;
+                Ok(())
+            }
+            Err(error) => {
+                self.drop_stage(&stage).await;
+                Err(error)
+            }
         }
     }
 

@@ -120,6 +120,11 @@ impl Redis {
         self.shared.away.subscribe()
     }
 
+    /// Whether the server that has the keys with this hash tag is known to be away.
+    pub(super) fn is_away(&self, tag: &str) -> bool {
+        self.link(tag).map_or(true, |link| !link.away().borrow().is_empty())
+    }
+
     /// The way to the keys with this hash tag (what stands between their braces).
     pub(super) fn link(&self, tag: &str) -> Result<Arc<Link>, StoreError> {
         let routes = self.shared.routes.load();

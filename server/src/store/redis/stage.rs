@@ -9,10 +9,12 @@ use slotwise_proto::v1::CatalogChange;
 
 use super::catalog::RedisCatalog;
 use super::commit::{Outcome, fresh_mark, outcome, put_rows, record};
-use super::keys::{Keys, number};
+use super::keys::{Keys, array, number};
 use super::scripts;
 use super::server::Redis;
-use crate::limits::{REDIS_FOLD_ROWS, REDIS_PART_ROWS, REDIS_STAGE_LIFE};
+use crate::limits::{
+    REDIS_AUDIT_ROWS_MAX, REDIS_FOLD_ROWS, REDIS_PART_ROWS, REDIS_STAGE_LIFE, REMOVALS_MAX,
+};
 use crate::ports::{AuditRow, Commit, StoreError};
 
 /// A change on its way, under a name that nobody else has.
@@ -27,6 +29,9 @@ pub(super) struct Flip {
     pub(super) forced: bool,
     pub(super) mark: u64,
     pub(super) at_us: i64,
+    /// What was staged, so that a part that was lost is missed.
+    pub(super) rows: i64,
+    pub(super) lines: usize,
     /// The change's own line of the audit log: the object's id, and the record.
     pub(super) line: (String, Vec<u8>),
 }
@@ -74,8 +79,22 @@ impl RedisCatalog {
         // Also finds, before anything is visible, what would keep this change from being folded in.
         fold_all(&self.redis, &self.keys).await?;
         let (version, stage) = (commit.base_version + 1, Stage::new()?);
-        let names = ["head", "objects", "ids", "owned", "overlay", &stage.rows(), &stage.lines()];
-        let mut ads = 0;
+        let outcome = self.stage_and_flip(commit, mark, version, &stage).await;
+        if !matches!(outcome, Ok(Outcome::Done(_))) {
+            self.drop_stage(&stage).await;
+        }
+        outcome
+    }
+
+    async fn stage_and_flip(
+        &self,
+        commit: &Commit,
+        mark: u64,
+        version: u64,
+        stage: &Stage,
+    ) -> Result<Outcome, StoreError> {
+        let names = ["head", "objects", "ids", "owned", &stage.rows(), &stage.lines()];
+        let (mut ads, mut rows) = (0, 0);
         for part in parts(commit) {
             let arguments = |command: &mut Cmd| {
                 command
@@ -89,10 +108,12 @@ impl RedisCatalog {
                     command.arg(&line.change.id).arg(record(line, version, commit.at_us));
                 }
             };
-            match outcome(&self.run(scripts::stage(), names, arguments).await?)? {
+            let reply = self.run(scripts::stage(), names, arguments).await?;
+            match outcome(&reply)? {
                 Outcome::Done(change) => ads += change,
                 Outcome::Fold => return Ok(Outcome::Fold),
             }
+            rows += array(&reply)?.get(2).map(number).transpose()?.unwrap_or(0);
         }
         let nameless = AuditRow { change: CatalogChange::default(), before: None, after: None };
         let line = commit.audit.first().unwrap_or(&nameless);
@@ -103,9 +124,20 @@ impl RedisCatalog {
             forced: commit.forced,
             mark,
             at_us: commit.at_us,
+            rows,
+            lines: commit.audit.len().saturating_sub(1),
             line: (line.change.id.clone(), record(line, version, commit.at_us)),
         };
-        self.flip(&stage, flip, |_| {}).await
+        self.flip(stage, flip, |_| {}).await
+    }
+
+    /// Makes room at once; what cannot be dropped lapses.
+    pub(super) async fn drop_stage(&self, stage: &Stage) {
+        let mut drop = redis::cmd("UNLINK");
+        drop.arg(self.keys.one(&stage.rows())).arg(self.keys.one(&stage.lines()));
+        if let Err(error) = self.call(&drop).await {
+            tracing::debug!(%error, "a staged change lapses by itself");
+        }
     }
 
     /// Makes what was staged visible; `more` adds what a refill brings beside.
@@ -137,7 +169,9 @@ impl RedisCatalog {
                 .arg(self.keys.prefix())
                 .arg(flip.at_us)
                 .arg(flip.line.0)
-                .arg(flip.line.1);
+                .arg(flip.line.1)
+                .arg(flip.rows)
+                .arg(flip.lines);
             more(command);
         };
         let outcome = outcome(&self.run(scripts::flip(), names, arguments).await?)?;
@@ -182,7 +216,7 @@ pub(super) async fn fold_all(redis: &Redis, keys: &Keys) -> Result<(), StoreErro
     ]);
     loop {
         let arguments = |command: &mut Cmd| {
-            command.arg(REDIS_FOLD_ROWS);
+            command.arg(REDIS_FOLD_ROWS).arg(REMOVALS_MAX).arg(REDIS_AUDIT_ROWS_MAX);
         };
         let left = redis.run(redis.prefix(), scripts::fold(), &keys, arguments).await?;
         if number(&left)? == 0 {

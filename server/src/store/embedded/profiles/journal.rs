@@ -92,6 +92,12 @@ impl Journal {
         if let Err(error) = &result {
             tracing::error!(%error, "exposures are not on disk; trying again");
         }
+        let wrong = result.as_ref().err().map(|error| format!("exposures wait in memory: {error}"));
+        self.state.degraded.send_if_modified(|known| {
+            let is_new = *known != wrong.as_deref().unwrap_or_default();
+            *known = wrong.unwrap_or_default();
+            is_new
+        });
         for done in flushes {
             let _ = done.send(result.clone());
         }

@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) stopping: AtomicBool,
     /// How many visitors have been forgotten, here and on the disk.
     pub(super) forgets: watch::Sender<u64>,
+    /// Why exposures are not on the disk; empty: they are.
+    pub(super) degraded: watch::Sender<String>,
     visitors_len: AtomicUsize,
     pending: Mutex<Vec<Shown>>,
     floors: Floors,
@@ -39,6 +41,7 @@ impl State {
             visitors: DashMap::with_shard_amount(SHARDS),
             stopping: AtomicBool::new(false),
             forgets: watch::Sender::default(),
+            degraded: watch::Sender::default(),
             visitors_len: AtomicUsize::new(0),
             pending: Mutex::default(),
             floors: Floors::default(),

@@ -2,7 +2,7 @@
 -- One small change of the catalogue, all or nothing.
 --
 -- KEYS  head, objects, ids, owned, versions, removed, statuses, status_versions, log, changes,
---       lines, line_order, ended, overlay
+--       lines, line_order, ended
 -- ARGV  base version, at_us, forced (0 or 1), mark, prefix, removals_max, log_max,
 --       ended_before_us, number of deletes, puts, statuses and lines; then
 --       a delete:  key
@@ -15,7 +15,7 @@
 -- The shebang makes a Redis without memory refuse all of it before the first write.
 local head, objects, ids, owned, versions, removed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local statuses, status_versions, log, changes = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local lines, line_order, ended, overlay = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local lines, line_order, ended = KEYS[11], KEYS[12], KEYS[13]
 local base, at_us, forced, mark, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local removals_max, log_max, ended_before_us = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 local n_deletes, n_puts, n_statuses, n_lines =
@@ -30,7 +30,7 @@ end
 
 local now = redis.call('HGET', head, 'version') or '0'
 if now ~= base then return {'conflict', now} end
-if n_deletes + n_puts > 0 and redis.call('EXISTS', overlay) == 1 then return {'fold'} end
+if n_deletes + n_puts > 0 and redis.call('HEXISTS', head, 'overlay') == 1 then return {'fold'} end
 local version = string.format('%.0f', tonumber(now) + 1)
 local ads = 0
 
@@ -124,9 +124,9 @@ if spare > 0 then
   local gone = redis.call('ZPOPMIN', removed, math.min(spare, 1000))
   local newest = gone[#gone]
   redis.call('HSET', head, 'removed_from', newest)
-  redis.call('ZREMRANGEBYSCORE', removed, '-inf', newest)
 end
-redis.call('ZREMRANGEBYSCORE', ended, '-inf', '(' .. ended_before_us)
+local lapsed = redis.call('ZRANGEBYSCORE', ended, '-inf', '(' .. ended_before_us, 'LIMIT', 0, 500)
+if #lapsed > 0 then redis.call('ZREM', ended, unpack(lapsed)) end
 
 redis.call('HSET', head, 'version', version, 'mark', mark)
 if ads ~= 0 then redis.call('HINCRBY', head, 'ads', ads) end

@@ -4,7 +4,7 @@
 --
 -- KEYS  head, overlay, overlay_lines, objects, ids, owned, versions, removed, statuses,
 --       status_versions, ended, log, lines, line_order
--- ARGV  how many rows at most
+-- ARGV  how many rows at most, removals_max, log_max
 --
 -- Replies how many rows and lines are left.
 local head, overlay, overlay_lines, objects, ids, owned = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -64,6 +64,26 @@ for _, entry in ipairs(told) do
   redis.call('HSET', log, field, record)
   redis.call('ZADD', lines, 0, id .. '\0' .. string.format('%016.0f.%08.0f', tonumber(version), line))
   redis.call('ZADD', line_order, version, field .. ' ' .. id)
+end
+-- What is too much goes, twice as fast as it comes.
+local function spare(key, max)
+  return math.min(math.max(redis.call('ZCARD', key) - tonumber(max), 0), 2 * count)
+end
+local gone = spare(removed, ARGV[2])
+if gone > 0 then
+  local popped = redis.call('ZPOPMIN', removed, gone)
+  redis.call('HSET', head, 'removed_from', popped[#popped])
+end
+gone = spare(line_order, ARGV[3])
+if gone > 0 then
+  local popped = redis.call('ZPOPMIN', line_order, gone)
+  for i = 1, #popped, 2 do
+    local v, n, id = string.match(popped[i], '^(%d+)%.(%d+) (.*)$')
+    if v then
+      redis.call('HDEL', log, v .. '.' .. n)
+      redis.call('ZREM', lines, id .. '\0' .. string.format('%016.0f.%08.0f', tonumber(v), tonumber(n)))
+    end
+  end
 end
 local left = redis.call('HLEN', overlay) + redis.call('LLEN', overlay_lines)
 if left == 0 then

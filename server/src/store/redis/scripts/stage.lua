@@ -1,17 +1,17 @@
 #!lua
 -- A part of a large change, put aside where no reader looks, to become visible by one flip.
 --
--- KEYS  head, objects, ids, owned, overlay, stage_rows, stage_lines
+-- KEYS  head, objects, ids, owned, stage_rows, stage_lines
 -- ARGV  base version, life of the stage in ms, number of deletes, puts and lines; then
 --       a delete:  key
 --       a put:     key, owner, status (0: as it was), body
 --       a line:    object's id, record
 --
--- Replies {"ok", change of the number of ads}, {"conflict", head} or {"fold"}; what was staged
+-- Replies {"ok", change of the number of ads, rows staged}, {"conflict", head} or {"fold"}; what was staged
 -- under another base is of no use, and lapses. Ids and owners are listed at once: readers pass
 -- over those that have no such object.
-local head, objects, ids, owned, overlay = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local stage_rows, stage_lines = KEYS[6], KEYS[7]
+local head, objects, ids, owned = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local stage_rows, stage_lines = KEYS[5], KEYS[6]
 local base, life_ms = ARGV[1], ARGV[2]
 local n_deletes, n_puts, n_lines = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local at = 6
@@ -24,15 +24,16 @@ end
 
 local now = redis.call('HGET', head, 'version') or '0'
 if now ~= base then return {'conflict', now} end
-if redis.call('EXISTS', overlay) == 1 then return {'fold'} end
+if redis.call('HEXISTS', head, 'overlay') == 1 then return {'fold'} end
 local version = string.format('%.0f', tonumber(now) + 1)
-local ads = 0
+local ads, rows = 0, 0
 
 for _ = 1, n_deletes do
   local key = ARGV[at]
   at = at + 1
   if redis.call('HEXISTS', objects, key) == 1 then
     redis.call('HSET', stage_rows, key, '-')
+    rows = rows + 1
     if string.sub(key, 1, 1) == '5' then ads = ads - 1 end
   end
 end
@@ -67,4 +68,4 @@ for _ = 1, n_lines do
 end
 redis.call('PEXPIRE', stage_rows, life_ms)
 redis.call('PEXPIRE', stage_lines, life_ms)
-return {'ok', ads}
+return {'ok', ads, rows + n_puts}
