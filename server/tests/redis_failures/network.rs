@@ -118,7 +118,7 @@ async fn a_connection_that_is_cut_anywhere_loses_and_doubles_nothing() {
         stored += u64::from(is_there);
         let ads = shown(&direct, "z1").await;
         let ads = ads.iter().filter(|ad| ad.starts_with(&format!("{id}/"))).count();
-        let is_import = (bytes / STEP) % 3 == 0;
+        let is_import = (bytes / STEP).is_multiple_of(3);
         assert_eq!(ads, if is_import && is_there { 3 } else { 0 }, "{id}, as a whole");
     }
     assert_eq!(head - first, stored, "each change is one version");

@@ -17,7 +17,7 @@ local n_deletes, n_puts, n_lines = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumbe
 local at = 6
 
 -- A key that was made something else by hand must not stop us halfway.
-for at, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'hash', 'hash', 'list'}) do
+for at, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'hash', 'list'}) do
   local is = redis.call('TYPE', KEYS[at]).ok
   if is ~= 'none' and is ~= kind then return redis.error_reply('WRONGTYPE ' .. KEYS[at] .. ' is a ' .. is) end
 end
