@@ -3,11 +3,15 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap
 )]
 
+#[path = "process/child.rs"]
+#[allow(dead_code)]
+mod child;
 #[path = "redis_failures/cluster.rs"]
 mod cluster;
 #[path = "redis_failures/damaged.rs"]
@@ -30,6 +34,8 @@ mod redis_server;
 mod refused;
 #[path = "redis_failures/staged.rs"]
 mod staged;
+#[path = "redis_failures/start.rs"]
+mod start;
 mod support;
 #[path = "redis_failures/together.rs"]
 mod together;
@@ -121,5 +127,8 @@ fn touch(redis: &RedisServer, names: &[&str]) {
     for name in names {
         redis.run::<()>(&["ZADD", &key("versions"), &version, name]);
     }
+    let mark: String = redis.run(&["HGET", &key("head"), "mark"]);
+    let change = format!("{version} {mark} by hand");
+    redis.run::<()>(&["ZADD", &key("changes"), &version, &change]);
     redis.run::<()>(&["HSET", &key("head"), "version", &version]);
 }

@@ -64,6 +64,9 @@ async fn a_slow_line_makes_changes_slow_and_nothing_else() {
     load.stop().await;
 }
 
+/// Bytes between two cuts: no multiple of what a reply is made of.
+const STEP: usize = 31;
+
 /// Cuts the conversation after so many bytes of replies, in the middle of everything that a
 /// change reads and writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -75,7 +78,7 @@ async fn a_connection_that_is_cut_anywhere_loses_and_doubles_nothing() {
     let proxy = Proxy::start(redis.port);
     let node = node_at(&proxy.url(), "behind", &[]).await;
     let (mut acknowledged, mut unknown) = (BTreeMap::new(), 0);
-    for (at, bytes) in (0..1_500).step_by(19).enumerate() {
+    for (at, bytes) in (0..1_500).step_by(STEP).enumerate() {
         let id = format!("y:{bytes}");
         proxy.set(Mode::CutAfter(bytes));
         let version = if at % 3 == 0 {
@@ -106,7 +109,7 @@ async fn a_connection_that_is_cut_anywhere_loses_and_doubles_nothing() {
     let versions: Vec<u64> = told.keys().copied().collect();
     assert_eq!(versions, (1..=head).collect::<Vec<_>>(), "without holes");
     let mut stored = 0;
-    for bytes in (0..1_500).step_by(19) {
+    for bytes in (0..1_500).step_by(STEP) {
         let id = format!("y:{bytes}");
         let request = GetCampaignRequest { campaign_id: id.clone() };
         let is_there = catalog(&direct).await.get_campaign(request).await.is_ok();
@@ -115,7 +118,7 @@ async fn a_connection_that_is_cut_anywhere_loses_and_doubles_nothing() {
         stored += u64::from(is_there);
         let ads = shown(&direct, "z1").await;
         let ads = ads.iter().filter(|ad| ad.starts_with(&format!("{id}/"))).count();
-        let is_import = (bytes / 19) % 3 == 0;
+        let is_import = (bytes / STEP).is_multiple_of(3);
         assert_eq!(ads, if is_import && is_there { 3 } else { 0 }, "{id}, as a whole");
     }
     assert_eq!(head - first, stored, "each change is one version");

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 
 /// Nothing here takes so long, on however slow a machine.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Callers, two for each node, each asking one thing after another.
 pub struct Load {

@@ -16,7 +16,7 @@ use crate::redis_server::RedisServer;
 use crate::support::{self, ad, ask, campaign, catalog, decisions, import, place};
 
 /// Nothing here takes so long, on however slow a machine.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A node on `redis`, with a data directory that goes with it.
 pub async fn node(redis: &RedisServer, id: &str) -> Server {
