@@ -20,6 +20,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use slotwise_core::index::Key;
@@ -30,6 +31,7 @@ use super::hints::Hints;
 use super::keys::{Keys, bytes, head_from, name_of, number, rows_from, strange};
 use super::scripts::{self, Script};
 use super::server::Redis;
+use crate::limits::REFILL_WAIT_US;
 use crate::ports::{
     AuditPage, AuditQuery, CatalogStore, Commit, Delta, Head, Image, ListQuery, Row, StoreError,
 };
@@ -138,6 +140,10 @@ impl CatalogStore for RedisCatalog {
         // A store that takes no writes at the moment may well know it already.
         let mut kept = self.call(&ask).await?;
         if matches!(kept, redis::Value::Nil) {
+            if self.head().await?.version == 0 {
+                // Those who held its catalogue notice, and say so, within this.
+                tokio::time::sleep(Duration::from_micros(REFILL_WAIT_US)).await;
+            }
             self.expect_not_emptied(self.head().await?.version).await?;
             let mut fresh = [0_u8; 32];
             getrandom::fill(&mut fresh)
