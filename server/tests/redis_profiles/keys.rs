@@ -35,6 +35,7 @@ async fn no_key_is_without_an_end_whatever_is_cut() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port);
     let node = Node::connected(&proxy.url()).await;
+    let mut shown = vec![Vec::new(); VISITORS as usize];
     for round in 0..ROUNDS {
         match round % 4 {
             0 => proxy.set(Mode::CutAfter(round as usize * 9)),
@@ -43,22 +44,27 @@ async fn no_key_is_without_an_end_whatever_is_cut() {
             _ => proxy.cut(),
         }
         for of in 0..VISITORS {
-            let wait = std::time::Duration::from_millis(5);
-            assert!(node.try_show(of.into(), 1_000, round * VISITORS + of, wait).await.unwrap());
+            let (wait, decision) = (std::time::Duration::from_millis(5), round * VISITORS + of);
+            // Withheld where the store is late, and nobody knows yet that it is away.
+            if let Ok(is_shown) = node.try_show(of.into(), 1_000, decision, wait).await {
+                assert!(is_shown, "the cap is far");
+                shown[of as usize].push(decision);
+            }
             assert_all_end(&server);
         }
         proxy.set(Mode::Pass);
         node.is_back().await;
         node.flush().await;
-        assert_eq!(assert_all_end(&server), VISITORS as usize);
+        let kept = shown.iter().filter(|shown| !shown.is_empty()).count();
+        assert_eq!(assert_all_end(&server), kept);
     }
     assert!(proxy.connections() > ROUNDS / 2, "{} connections", proxy.connections());
     let fresh = Node::connected(&server.url()).await;
-    for of in 0..VISITORS {
-        let mut stored = fresh.decisions(of.into()).await;
+    for (of, shown) in (0..).zip(&shown) {
+        assert!(shown.len() as u64 > ROUNDS / 8, "{} shown", shown.len());
+        let mut stored = fresh.decisions(of).await;
         stored.sort_unstable();
-        let shown: Vec<_> = (0..ROUNDS).map(|round| round * VISITORS + of).collect();
-        assert_eq!(stored, shown, "visitor {of}");
+        assert_eq!(stored, *shown, "visitor {of}");
     }
 }
 
