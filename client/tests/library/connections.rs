@@ -19,9 +19,9 @@ fn look() -> ChooseAdsRequest {
     ChooseAdsRequest { dry_run: true, ..ChooseAdsRequest::default() }
 }
 
-/// An address where nobody listens.
+/// An address where nobody listens; no other test's server does, as they are on other addresses.
 async fn dead() -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = tokio::net::TcpListener::bind("127.2.0.1:0").await.unwrap();
     listener.local_addr().unwrap()
 }
 

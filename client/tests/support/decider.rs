@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,8 +41,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// On a loopback address of its own: when it has died, no other test's server gets its port.
     pub(crate) fn start() -> Self {
-        Node::start_at("127.0.0.1:0".parse().unwrap(), None)
+        static STARTED: AtomicU16 = AtomicU16::new(1);
+        let [high, low] = STARTED.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+        Node::start_at(SocketAddr::from(([127, 1, high, low], 0)), None)
     }
 
     pub(crate) fn start_with_tls(tls: ServerTlsConfig) -> Self {
