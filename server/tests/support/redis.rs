@@ -268,12 +268,15 @@ impl RedisCluster {
     }
 }
 
-/// A port that nobody listens on, low enough that a cluster's bus fits 10,000 above it.
+/// A port that nobody listens on, nor will when it is free for a while: it is below those that the
+/// system gives to whoever asks for any, and so is a cluster's bus, 10,000 above it.
 pub fn free_port() -> u16 {
     loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        if port < 55_000 && TcpListener::bind(("127.0.0.1", port + 10_000)).is_ok() {
+        let mut random = [0; 2];
+        getrandom::fill(&mut random).unwrap();
+        let port = 12_000 + u16::from_le_bytes(random) % 10_000;
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free(port) && is_free(port + 10_000) {
             return port;
         }
     }
