@@ -248,6 +248,9 @@ pub const REFILL_OFFER_LIFE_US: u64 = 1_500_000;
 pub const REFILL_VERSIONS_JUMP: u64 = 1_000;
 /// And so far above the last serials, for the objects of these changes.
 pub const REFILL_SERIALS_JUMP: u32 = 1_000_000;
+/// The same for accounts, of which few are made in a moment: who is forgotten in every account is
+/// looked for under every serial that one may have had.
+pub const REFILL_ACCOUNTS_JUMP: u32 = 100;
 
 // ---- The snapshot on disk --------------------------------------------------------------------
 

@@ -35,6 +35,14 @@ pub(crate) enum Error {
         /// What the transport said.
         cause: String,
     },
+    /// The server answered that it cannot do it now.
+    #[error("{why} (says the {} door at {})", door.name, door.address)]
+    NotNow {
+        /// Where the call went.
+        door: Box<Door>,
+        /// What it said.
+        why: String,
+    },
     /// The answer took longer than the deadline.
     #[error(
         "no answer from the {} door at {} within {timeout:?} (--timeout takes another bound)",
@@ -67,13 +75,13 @@ impl Error {
             Error::Input(_) | Error::Refused(_) | Error::Io { .. } => 1,
             Error::Usage(_) => 2,
             Error::NotApplied(_) => 3,
-            Error::Unreachable { .. } | Error::Deadline { .. } => 4,
+            Error::Unreachable { .. } | Error::NotNow { .. } | Error::Deadline { .. } => 4,
         }
     }
 
     /// Whether trying again later, unchanged, may do.
     pub(crate) fn is_passing(&self) -> bool {
-        matches!(self, Error::Unreachable { .. } | Error::Deadline { .. })
+        matches!(self, Error::Unreachable { .. } | Error::NotNow { .. } | Error::Deadline { .. })
     }
 
     /// Whether the server refused with `code`.
@@ -104,7 +112,9 @@ impl Error {
                     door.name,
                     status.message()
                 )),
-                Code::Unavailable => unreachable(status.message().to_owned()),
+                Code::Unavailable => {
+                    Error::NotNow { door: Box::new(door.clone()), why: status.message().to_owned() }
+                }
                 _ => Error::Refused(status),
             },
             crate::Error::Unreachable(cause) => unreachable(cause),

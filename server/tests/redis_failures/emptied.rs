@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use slotwise_proto::v1::CampaignStatus::{Active, Paused};
+use slotwise_proto::v1::ForgetUserRequest;
+use slotwise_proto::v1::user_service_client::UserServiceClient;
 
 use super::{changes, key, put, shown};
 use crate::load::Load;
 use crate::nodes::{best, fill, node, node_in, set, three, until, well};
 use crate::redis_server::RedisServer;
-use crate::support::{ad, campaign, import};
+use crate::support::{ad, campaign, channel, import};
 
 fn head(redis: &RedisServer) -> HashMap<String, u64> {
     let head: HashMap<String, String> = redis.run(&["HGETALL", &key("head")]);
@@ -68,6 +70,10 @@ async fn an_emptied_store_is_filled_once_and_nothing_comes_back_to_life() {
     for node in &nodes {
         assert_eq!(shown(node, "z0").await, ["x:3/u", "x:1/u", "x:2/u"]);
     }
+    // In every account: there are not so many that it would take long, whatever was refilled.
+    let mut users = UserServiceClient::new(channel(nodes[1].admin_addr()).await);
+    let forget = ForgetUserRequest { account_id: String::new(), user_id: "visitor-1".into() };
+    users.forget_user(forget).await.unwrap();
     load.allow().await;
     set(&nodes[0], "x:3", Active).await;
     load.expect("x:3").await;

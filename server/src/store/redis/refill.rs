@@ -10,8 +10,8 @@ use super::keys::{array, name_of, number, strange, value_of};
 use super::scripts;
 use super::stage::{Flip, Stage};
 use crate::limits::{
-    REDIS_PART_ROWS, REDIS_STAGE_LIFE, REFILL_OFFER_LIFE_US, REFILL_SERIALS_JUMP,
-    REFILL_VERSIONS_JUMP, REFILL_WAIT_US,
+    REDIS_PART_ROWS, REDIS_STAGE_LIFE, REFILL_ACCOUNTS_JUMP, REFILL_OFFER_LIFE_US,
+    REFILL_SERIALS_JUMP, REFILL_VERSIONS_JUMP, REFILL_WAIT_US,
 };
 use crate::ports::{AuditRow, Image, StoreError};
 
@@ -74,7 +74,9 @@ impl RedisCatalog {
             line: (String::new(), record(&line, version, at_us)),
         };
         let more = |command: &mut Cmd| {
-            for serial in image.head.serials {
+            let [accounts, others @ ..] = image.head.serials;
+            command.arg(accounts.saturating_add(REFILL_ACCOUNTS_JUMP));
+            for serial in others {
                 command.arg(serial.saturating_add(REFILL_SERIALS_JUMP));
             }
             for (name, secret) in &image.secrets {
