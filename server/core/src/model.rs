@@ -1,20 +1,28 @@
 //! The words of the catalogue and of a visitor's history, as the decision needs them: checked,
 //! normalised, and without what only people read.
 
+mod blocks;
+mod context;
+mod expression;
 mod ids;
 mod keywords;
 mod objects;
 mod profile;
+mod targeting;
 
+pub use blocks::Blocks;
+pub use context::{Context, Country, DeviceType, Names, Values};
+pub use expression::{Expression, SyntaxError};
 pub use ids::{
     AccountId, AccountSerial, AdSerial, AdUnitId, AdvertiserId, CampaignId, CampaignSerial, SiteId,
     ZoneId, ZoneSerial,
 };
 pub use keywords::{KEYWORDS_USED_MAX, Keywords, normalise_keyword};
 pub use objects::{
-    Account, Ad, Blocks, Campaign, Cap, CapLevel, Flight, Placement, Site, Size, Status, Zone,
+    Account, Ad, Campaign, Cap, CapLevel, Flight, Placement, Site, Size, Status, Zone,
 };
 pub use profile::{
     ADVERTISERS_IN_PROFILE_MAX, EXPOSURES_PER_ADVERTISER_MAX, Exposure, ListFull, Profile,
     SEGMENTS_IN_PROFILE_MAX, Segment, SegmentsFull,
 };
+pub use targeting::{Clause, HOURS_OF_WEEK, Segmented, Targeting};

@@ -239,9 +239,6 @@ fn unserved(record: &Record) -> &'static str {
         Ok(Change::Campaign(campaign)) if campaign.has_budget => {
             "; not served, as this version keeps no budgets"
         }
-        Ok(Change::Campaign(campaign)) if campaign.has_targeting => {
-            "; not served, as this version does no targeting"
-        }
         _ => "",
     }
 }

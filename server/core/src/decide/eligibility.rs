@@ -1,13 +1,15 @@
 //! Whether an ad may be shown here and now, whatever it is worth and whoever has seen it.
 
 use crate::index::{Entry, ZoneBlock};
-use crate::model::{Blocks, Campaign, Keywords, Size, Status};
+use crate::model::{Blocks, Campaign, Context, Keywords, Size, Status};
 
 /// One question, checked and normalised.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// The instant to decide for, in microseconds of Unix time.
     pub now_us: i64,
+    /// The hour of the week at that instant in the account's time zone: 0 is Monday 00:00.
+    pub hour_of_week: u8,
     /// How many ads at most; at least 1.
     pub count: usize,
     /// What the page or the search is about; at most [`crate::model::KEYWORDS_USED_MAX`].
@@ -18,6 +20,8 @@ pub struct Query {
     pub sizes: Vec<Size>,
     /// What the caller will not show; the site's own blocks hold as well.
     pub blocks: Blocks,
+    /// What is known of the visit.
+    pub context: Context,
     /// Whether the visitor is known.
     pub visitor_known: bool,
     /// Whether budgets are left out, as in a replay at another instant.
@@ -45,7 +49,7 @@ pub enum Verdict {
     BlockedDomain,
     /// The request has a keyword that it must not stand beside.
     ExcludedKeyword,
-    /// Its campaign has a targeting clause, and these are not evaluated by this version.
+    /// A targeting clause of its campaign does not hold.
     Targeting,
     /// Its campaign wants a known visitor.
     UserRequired,
@@ -81,13 +85,17 @@ impl Query {
             Verdict::BelowFloor
         } else if by(&|blocks| blocks.advertiser(&campaign.advertiser)) {
             Verdict::BlockedAdvertiser
-        } else if by(&|blocks| blocks.any_category(&campaign.categories)) {
+        } else if by(&|blocks| blocks.category(&campaign.categories).is_some()) {
             Verdict::BlockedCategory
-        } else if by(&|blocks| blocks.any_domain(&campaign.advertiser_domains)) {
+        } else if by(&|blocks| blocks.domain(&campaign.advertiser_domains).is_some()) {
             Verdict::BlockedDomain
-        } else if self.keywords.common(&entry.ad.excluded_keywords) > 0 {
+        } else if self.keywords.first_common(&entry.ad.excluded_keywords).is_some() {
             Verdict::ExcludedKeyword
-        } else if campaign.has_targeting {
+        } else if campaign
+            .targeting
+            .as_deref()
+            .is_some_and(|targeting| targeting.fails(&self.context, self.hour_of_week).is_some())
+        {
             Verdict::Targeting
         } else if campaign.requires_user && !self.visitor_known {
             Verdict::UserRequired

@@ -75,7 +75,11 @@ impl Search {
     /// Ranks all ads of `block` for `query`.
     pub fn new(block: &ZoneBlock, query: &Query, rng: &mut Rng) -> Self {
         let rank = |(position, entry): (usize, &crate::index::Entry)| {
-            let matched = query.keywords.common(&entry.ad.keywords);
+            let matched = query
+                .keywords
+                .iter()
+                .filter(|word| entry.ad.keywords.iter().any(|own| own == *word))
+                .count();
             Candidate {
                 position,
                 score: score(entry.ecpm_micros, matched),

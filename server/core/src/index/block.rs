@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::model::{AccountSerial, Ad, CampaignSerial, Site, Zone};
+use crate::model::{Account, Ad, CampaignSerial, Site, Zone};
 
 /// One ad in one zone.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct ZoneBlock {
     /// Its site.
     pub site: Arc<Site>,
     /// The account that owns both.
-    pub account: AccountSerial,
+    pub account: Arc<Account>,
     /// The ads.
     pub entries: Box<[Entry]>,
 }
@@ -37,7 +37,7 @@ impl ZoneBlock {
     pub(super) fn new(
         zone: Arc<Zone>,
         site: Arc<Site>,
-        account: AccountSerial,
+        account: Arc<Account>,
         mut entries: Vec<Entry>,
     ) -> Self {
         entries.sort_unstable_by(|a, b| {

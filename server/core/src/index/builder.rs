@@ -28,7 +28,7 @@ struct CampaignState {
 /// What the whole catalogue looks like to the writer; see [`Builder::apply`].
 #[derive(Default)]
 pub struct Builder {
-    accounts: HashMap<AccountId, Account>,
+    accounts: HashMap<AccountId, Arc<Account>>,
     sites: HashMap<SiteId, SiteState>,
     campaigns: HashMap<CampaignId, CampaignState>,
     advertisers: HashMap<FamilyKey, Family>,
@@ -66,9 +66,7 @@ impl Builder {
         let mut unsettled = BTreeSet::new();
         for change in changes {
             match change {
-                Change::Account(account) => {
-                    self.accounts.insert(account.id.clone(), account);
-                }
+                Change::Account(account) => self.put_account(account),
                 Change::Site(site) => rejected.extend(self.put_site(site).err()),
                 Change::Zone(zone) => rejected.extend(self.put_zone(zone).err()),
                 Change::Campaign(campaign) => {
@@ -101,6 +99,22 @@ impl Builder {
         let is_block = |retired: &Retired| matches!(retired, Retired::Block(_));
         self.retired.retain(|retired| is_block(retired) || retired.is_read());
         self.retired.retain(Retired::is_read);
+    }
+
+    fn put_account(&mut self, account: Account) {
+        let account = Arc::new(account);
+        let old = self.accounts.insert(account.id.clone(), Arc::clone(&account));
+        // Blocks hold their account: one that was made again or got its time zone is another.
+        let same =
+            |old: Arc<Account>| old.serial == account.serial && old.time_zone == account.time_zone;
+        if old.is_none_or(same) {
+            return;
+        }
+        for state in self.sites.values().filter(|state| state.site.account == account.id) {
+            for zone in state.zones.values() {
+                touch(&mut self.edits, zone);
+            }
+        }
     }
 
     fn put_site(&mut self, site: Site) -> Result<(), Rejected> {

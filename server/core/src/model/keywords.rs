@@ -27,50 +27,63 @@ pub fn normalise_keyword(raw: &str) -> Cow<'_, str> {
     Cow::Owned(nfc.normalize(&folded).into_owned())
 }
 
-/// A set of normalised keywords, sorted.
+/// A set of normalised keywords, sorted: one text and where each of them ends, as there are
+/// millions of such sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keywords(Box<[Box<str>]>);
+pub struct Keywords {
+    text: Box<str>,
+    ends: Box<[u32]>,
+}
 
 impl Keywords {
     /// Normalises `raw`; repeats and empty ones are dropped.
     pub fn new<'a>(raw: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut words: Vec<Box<str>> = raw
-            .into_iter()
-            .map(normalise_keyword)
-            .filter(|word| !word.is_empty())
-            .map(|word| word.into())
-            .collect();
-        words.sort_unstable();
-        words.dedup();
-        Self(words.into())
+        let words: Vec<_> = raw.into_iter().map(normalise_keyword).collect();
+        Self::from_normalised(words.iter().map(|word| &**word).collect())
     }
 
-    /// How many keywords both sets have.
-    pub fn common(&self, other: &Self) -> usize {
-        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
-        let mut common = 0;
+    /// The set of `words`, which are in their normal form; repeats and empty ones are dropped.
+    pub fn from_normalised(mut words: Vec<&str>) -> Self {
+        words.sort_unstable();
+        words.dedup();
+        words.retain(|word| !word.is_empty());
+        let mut text = String::with_capacity(words.iter().map(|word| word.len()).sum());
+        let mut ends = Vec::with_capacity(words.len());
+        for word in words {
+            text.push_str(word);
+            // A message that holds the keywords has far less than 4 GiB.
+            ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        }
+        Self { text: text.into(), ends: ends.into() }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.text[start as usize..end as usize])
+    }
+
+    /// The first keyword that both sets have.
+    pub fn first_common<'k>(&'k self, other: &Self) -> Option<&'k str> {
+        let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
             match a.cmp(b) {
                 std::cmp::Ordering::Less => drop(left.next()),
                 std::cmp::Ordering::Greater => drop(right.next()),
-                std::cmp::Ordering::Equal => {
-                    common += 1;
-                    left.next();
-                    right.next();
-                }
+                std::cmp::Ordering::Equal => return left.next(),
             }
         }
-        common
+        None
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.ends.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ends.is_empty()
     }
 }
 
@@ -82,13 +95,14 @@ mod tests {
     fn case_spaces_and_repeats_do_not_matter() {
         let ours = Keywords::new(["  Car ", "car", "", " ", "STYLE"]);
         assert_eq!(ours.len(), 2);
-        assert_eq!(ours.common(&Keywords::new(["car", "style", "luxury"])), 2);
+        assert_eq!(ours.iter().collect::<Vec<_>>(), ["car", "style"]);
+        assert_eq!(ours.first_common(&Keywords::new(["luxury", "style"])), Some("style"));
     }
 
     #[test]
     fn a_comma_inside_a_string_is_part_of_the_keyword() {
         assert_eq!(Keywords::new(["a, b"]), Keywords::new(["A, B"]));
-        assert_eq!(Keywords::new(["a, b"]).common(&Keywords::new(["a", "b"])), 0);
+        assert_eq!(Keywords::new(["a, b"]).first_common(&Keywords::new(["a", "b"])), None);
     }
 
     #[test]

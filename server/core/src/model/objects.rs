@@ -1,8 +1,8 @@
 //! The catalogue's objects: every value here has been checked, and holds as it stands.
 
 use super::{
-    AccountId, AccountSerial, AdSerial, AdUnitId, AdvertiserId, CampaignId, CampaignSerial,
-    Keywords, SiteId, ZoneId, ZoneSerial,
+    AccountId, AccountSerial, AdSerial, AdUnitId, AdvertiserId, Blocks, CampaignId, CampaignSerial,
+    Keywords, Names, SiteId, Targeting, ZoneId, ZoneSerial,
 };
 
 /// One tenant.
@@ -12,43 +12,8 @@ pub struct Account {
     pub serial: AccountSerial,
     /// Its id.
     pub id: AccountId,
-}
-
-/// What a site or a request will not show.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Blocks {
-    /// Advertisers, whole.
-    pub advertisers: Vec<String>,
-    /// IAB categories: "IAB2" blocks "IAB2-1" too.
-    pub categories: Vec<String>,
-    /// Advertisers' domains: "example.com" blocks "shop.example.com" too.
-    pub domains: Vec<String>,
-}
-
-impl Blocks {
-    /// Whether the advertiser is blocked.
-    pub fn advertiser(&self, advertiser: &AdvertiserId) -> bool {
-        self.advertisers.iter().any(|blocked| blocked == advertiser.as_str())
-    }
-
-    /// Whether any of `categories` is blocked, itself or by what stands before its hyphen.
-    pub fn any_category(&self, categories: &[String]) -> bool {
-        let blocks = |blocked: &str, category: &str| {
-            category.get(..blocked.len()).is_some_and(|head| head.eq_ignore_ascii_case(blocked))
-                && matches!(category.as_bytes().get(blocked.len()), None | Some(b'-'))
-        };
-        self.categories.iter().any(|blocked| categories.iter().any(|c| blocks(blocked, c)))
-    }
-
-    /// Whether any of `domains` is blocked, itself or by a domain that it lies under.
-    pub fn any_domain(&self, domains: &[String]) -> bool {
-        let blocks = |blocked: &str, domain: &str| {
-            let Some(rest) = domain.len().checked_sub(blocked.len()) else { return false };
-            domain.get(rest..).is_some_and(|tail| tail.eq_ignore_ascii_case(blocked))
-                && (rest == 0 || domain.as_bytes().get(rest - 1) == Some(&b'.'))
-        };
-        self.domains.iter().any(|blocked| domains.iter().any(|d| blocks(blocked, d)))
-    }
+    /// An IANA name; empty: UTC. Its days and hours are cut in this zone.
+    pub time_zone: Box<str>,
 }
 
 /// A site of an account.
@@ -156,8 +121,10 @@ pub struct Campaign {
     pub requires_user: bool,
     /// Whether it has a daily or total budget.
     pub has_budget: bool,
-    /// Whether it has a targeting clause.
-    pub has_targeting: bool,
+    /// Whom it is for; nothing: everybody.
+    pub targeting: Option<Box<Targeting>>,
+    /// No two advertisers that share one appear on one page.
+    pub competitive_labels: Names,
     /// Micros of the account's currency per 1,000 impressions, where it is priced so.
     pub thousand_impressions_micros: Option<i64>,
     /// IAB content categories.
@@ -212,37 +179,4 @@ pub struct Ad {
     pub excluded_keywords: Keywords,
     /// Its size, where it has one.
     pub size: Option<Size>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn strings(values: &[&str]) -> Vec<String> {
-        values.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_category_blocks_what_lies_under_it() {
-        let blocks = Blocks { categories: strings(&["IAB2"]), ..Blocks::default() };
-        assert!(blocks.any_category(&strings(&["IAB2"])));
-        assert!(blocks.any_category(&strings(&["IAB1", "iab2-1"])));
-        assert!(!blocks.any_category(&strings(&["IAB25", "IAB", "IAB1-2"])));
-    }
-
-    #[test]
-    fn a_domain_blocks_what_lies_under_it() {
-        let blocks = Blocks { domains: strings(&["Example.com"]), ..Blocks::default() };
-        assert!(blocks.any_domain(&strings(&["example.com"])));
-        assert!(blocks.any_domain(&strings(&["shop.example.com"])));
-        assert!(!blocks.any_domain(&strings(&["badexample.com", "example.com.evil", "com"])));
-    }
-
-    #[test]
-    fn excluding_advertiser_3_leaves_campaign_7_3_alone() {
-        let of = |campaign: &str| CampaignId::from(campaign).advertiser();
-        let blocks = |id: &str| Blocks { advertisers: strings(&[id]), ..Blocks::default() };
-        assert!(!blocks("3").advertiser(&of("7:3")));
-        assert!(blocks("7").advertiser(&of("7:3")));
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use slotwise_core::decide::Query;
-use slotwise_core::model::Profile;
+use slotwise_core::model::{Blocks, Profile};
 
 use crate::market::{Chosen, Market, ad, campaign, query, query_for, units};
 use crate::oracle::chi_square;
@@ -146,7 +146,7 @@ fn case_11_excluding_an_advertiser_removes_its_campaigns_only() {
     );
     let mut without = |advertiser: &str| {
         let mut query = query(2);
-        query.blocks.advertisers.push(advertiser.to_owned());
+        query.blocks = Blocks::new([advertiser], [], []);
         units(&choose(&mut market, query, 0))
     };
     assert_eq!(without("3"), ["seven"]);

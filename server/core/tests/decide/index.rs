@@ -79,7 +79,11 @@ proptest! {
 #[test]
 fn a_campaign_made_again_in_another_account_leaves_its_old_siblings() {
     let account = |serial, id: &str| {
-        Change::Account(Account { serial: AccountSerial(serial), id: id.into() })
+        Change::Account(Account {
+            serial: AccountSerial(serial),
+            id: id.into(),
+            time_zone: "".into(),
+        })
     };
     let wide = [(CapLevel::Advertiser, 1, DAY_US)];
     let (mut builder, index) = (Builder::default(), Index::default());
@@ -147,7 +151,11 @@ fn what_names_a_missing_object_is_rejected_and_named() {
     let foreign_zone = Zone { serial: ZoneSerial(2), site: "foreign".into(), ..zone() };
     let mut changes = ground();
     changes.extend([
-        Change::Account(Account { serial: AccountSerial(2), id: "pub".into() }),
+        Change::Account(Account {
+            serial: AccountSerial(2),
+            id: "pub".into(),
+            time_zone: "".into(),
+        }),
         Change::Site(foreign_site),
         Change::Zone(foreign_zone),
         Change::Campaign(campaign(1, "x:1")),

@@ -2,7 +2,9 @@
 
 use slotwise_core::decide::{Query, Verdict};
 use slotwise_core::index::Change;
-use slotwise_core::model::{Ad, Blocks, Campaign, Keywords, Placement, Site, Size, Status, Zone};
+use slotwise_core::model::{
+    Ad, Blocks, Campaign, Keywords, Placement, Site, Size, Status, Targeting, Zone,
+};
 
 use crate::market::{ACCOUNT, Market, SITE, START_US, ad, campaign, query, zone};
 
@@ -47,13 +49,17 @@ const REASONS: [(Verdict, Spoil); 12] = [
     (Verdict::FlightEnded, |scene| scene.campaign.flight.end_us = START_US),
     (Verdict::Size, |scene| scene.query.sizes = vec![Size { width: 728, height: 90 }]),
     (Verdict::BelowFloor, |scene| scene.query.floor_ecpm_micros = 250_000_001),
-    (Verdict::BlockedAdvertiser, |scene| scene.query.blocks.advertisers = vec!["x".to_owned()]),
-    (Verdict::BlockedCategory, |scene| scene.query.blocks.categories = vec!["IAB2".to_owned()]),
+    (Verdict::BlockedAdvertiser, |scene| scene.query.blocks = Blocks::new(["x"], [], [])),
+    (Verdict::BlockedCategory, |scene| scene.query.blocks = Blocks::new([], ["IAB2"], [])),
     (Verdict::BlockedDomain, |scene| {
-        scene.query.blocks.domains = vec!["example.com".to_owned()];
+        scene.query.blocks = Blocks::new([], [], ["example.com"]);
     }),
     (Verdict::ExcludedKeyword, |scene| scene.ad.excluded_keywords = Keywords::new([" WAR"])),
-    (Verdict::Targeting, |scene| scene.campaign.has_targeting = true),
+    (Verdict::Targeting, |scene| {
+        let mut targeting = Targeting::default();
+        targeting.set_hours([1]);
+        scene.campaign.targeting = Some(Box::new(targeting));
+    }),
     (Verdict::UserRequired, |scene| {
         scene.campaign.requires_user = true;
         scene.query.visitor_known = false;
@@ -83,9 +89,9 @@ fn what_the_site_and_the_zone_say_holds_as_well() {
             scene.zone.sizes = [Size { width: 728, height: 90 }].into();
         }),
         (Verdict::BelowFloor, |scene| scene.zone.floor_ecpm_micros = 250_000_001),
-        (Verdict::BlockedAdvertiser, |scene| scene.site.advertisers = vec!["x".to_owned()]),
-        (Verdict::BlockedCategory, |scene| scene.site.categories = vec!["IAB2".to_owned()]),
-        (Verdict::BlockedDomain, |scene| scene.site.domains = vec!["example.com".to_owned()]),
+        (Verdict::BlockedAdvertiser, |scene| scene.site = Blocks::new(["x"], [], [])),
+        (Verdict::BlockedCategory, |scene| scene.site = Blocks::new([], ["IAB2"], [])),
+        (Verdict::BlockedDomain, |scene| scene.site = Blocks::new([], [], ["example.com"])),
     ];
     for (expected, spoil) in by_site {
         let mut scene = Scene::clean();

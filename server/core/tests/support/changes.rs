@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use slotwise_core::index::{Change, Index, Key};
 use slotwise_core::model::{
     Account, AccountId, AccountSerial, Ad, AdSerial, AdUnitId, Blocks, Campaign, CampaignId,
-    CampaignSerial, Cap, CapLevel, Flight, Keywords, Placement, Site, SiteId, Size, Status, Zone,
-    ZoneId, ZoneSerial,
+    CampaignSerial, Cap, CapLevel, Flight, Keywords, Names, Placement, Site, SiteId, Size, Status,
+    Zone, ZoneId, ZoneSerial,
 };
 
 use crate::market::{DAY_US, HOUR_US, START_US};
@@ -111,7 +111,7 @@ impl Catalogue {
     fn put_account(&mut self, id: &AccountId) {
         let old = self.accounts.get(id).map(|account| account.serial);
         let serial = old.unwrap_or_else(|| AccountSerial(self.next_serial()));
-        self.accounts.insert(id.clone(), Account { serial, id: id.clone() });
+        self.accounts.insert(id.clone(), Account { serial, id: id.clone(), time_zone: "".into() });
         self.touched.insert(Key::Account(id.clone()));
     }
 
@@ -123,7 +123,7 @@ impl Catalogue {
         }
         let advertisers =
             if value.is_multiple_of(2) { Vec::new() } else { vec![format!("a{value}")] };
-        let blocks = Blocks { advertisers, ..Blocks::default() };
+        let blocks = Blocks::new(advertisers.iter().map(String::as_str), [], []);
         self.sites.insert(id.clone(), Site { id: id.clone(), account, blocks });
         self.touched.insert(Key::Site(id.clone()));
     }
@@ -177,7 +177,8 @@ impl Catalogue {
             strict_caps: false,
             requires_user: value.is_multiple_of(5),
             has_budget: value.is_multiple_of(7),
-            has_targeting: value.is_multiple_of(11),
+            targeting: value.is_multiple_of(11).then(Box::default),
+            competitive_labels: Names::default(),
             thousand_impressions_micros: has_price.then_some(i64::from(value % 8)),
             categories: Vec::new(),
             advertiser_domains: Vec::new(),

@@ -8,7 +8,7 @@ use slotwise_core::decide::{Decision, Query, Rng, Strict};
 use slotwise_core::index::{Builder, Change, Index, ZoneBlock};
 use slotwise_core::model::{
     Account, AccountSerial, Ad, AdSerial, Blocks, Campaign, CampaignId, CampaignSerial, Cap,
-    CapLevel, Flight, Keywords, Placement, Profile, Site, Status, Zone, ZoneSerial,
+    CapLevel, Context, Flight, Keywords, Names, Placement, Profile, Site, Status, Zone, ZoneSerial,
 };
 
 pub(crate) const SECOND_US: i64 = 1_000_000;
@@ -44,7 +44,8 @@ pub(crate) fn campaign(serial: u32, id: &str) -> Campaign {
         strict_caps: false,
         requires_user: false,
         has_budget: false,
-        has_targeting: false,
+        targeting: None,
+        competitive_labels: Names::default(),
         thousand_impressions_micros: None,
         categories: Vec::new(),
         advertiser_domains: Vec::new(),
@@ -78,7 +79,11 @@ pub(crate) fn ad(serial: u32, campaign: &str, unit: &str, ecpm: i64, keywords: &
 /// The account, the site and the zone of every market.
 pub(crate) fn ground() -> Vec<Change> {
     vec![
-        Change::Account(Account { serial: AccountSerial(1), id: ACCOUNT.into() }),
+        Change::Account(Account {
+            serial: AccountSerial(1),
+            id: ACCOUNT.into(),
+            time_zone: "".into(),
+        }),
         Change::Site(Site { id: SITE.into(), account: ACCOUNT.into(), blocks: Blocks::default() }),
         Change::Zone(zone()),
     ]
@@ -103,6 +108,8 @@ pub(crate) fn query(count: usize) -> Query {
         floor_ecpm_micros: 0,
         sizes: Vec::new(),
         blocks: Blocks::default(),
+        hour_of_week: 0,
+        context: Context::default(),
         visitor_known: true,
         without_budgets: false,
     }

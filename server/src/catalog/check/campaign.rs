@@ -1,6 +1,8 @@
 //! Campaigns: flight, money, caps, targeting.
 
-use slotwise_core::model::{Campaign, CampaignId, CampaignSerial, Cap, CapLevel, Flight, Status};
+use slotwise_core::model::{
+    Campaign, CampaignId, CampaignSerial, Cap, CapLevel, Flight, Names, Status,
+};
 use slotwise_proto::v1::{self, Pacing, price};
 
 use super::Checker;
@@ -49,7 +51,8 @@ pub(super) fn campaign(
         strict_caps: campaign.strict_caps,
         requires_user: campaign.requires_user,
         has_budget: has_budget(campaign.budget.as_ref(), checker),
-        has_targeting: has_targeting(campaign.targeting.as_ref(), checker),
+        targeting: has_targeting(campaign.targeting.as_ref(), checker).then(Box::default),
+        competitive_labels: Names::new(campaign.competitive_labels.iter().map(String::as_str)),
         thousand_impressions_micros: price("price", campaign.price.as_ref(), checker),
         categories: campaign.categories.clone(),
         advertiser_domains: campaign.advertiser_domains.clone(),

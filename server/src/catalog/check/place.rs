@@ -21,7 +21,11 @@ pub(super) fn account(account: &v1::Account, serial: u32, checker: &mut Checker)
     if !currency.is_empty() && !is_code {
         checker.refuse("currency", "is no ISO 4217 code; \"EUR\" would be one");
     }
-    Account { serial: AccountSerial(serial), id: account.account_id.as_str().into() }
+    Account {
+        serial: AccountSerial(serial),
+        id: account.account_id.as_str().into(),
+        time_zone: zone.as_str().into(),
+    }
 }
 
 pub(super) fn site(site: &v1::Site, checker: &mut Checker) -> Site {
@@ -33,11 +37,11 @@ pub(super) fn site(site: &v1::Site, checker: &mut Checker) -> Site {
     Site {
         id: site.site_id.as_str().into(),
         account: site.account_id.as_str().into(),
-        blocks: Blocks {
-            advertisers: site.blocked_advertisers.clone(),
-            categories: site.blocked_categories.clone(),
-            domains: site.blocked_domains.clone(),
-        },
+        blocks: Blocks::new(
+            site.blocked_advertisers.iter().map(String::as_str),
+            site.blocked_categories.iter().map(String::as_str),
+            site.blocked_domains.iter().map(String::as_str),
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use prost_types::Timestamp;
 use slotwise_core::decide::Query;
-use slotwise_core::model::{Blocks, Keywords, Size, normalise_keyword};
+use slotwise_core::model::{Blocks, Context, Keywords, Size, normalise_keyword};
 use slotwise_proto::v1::{ChooseAdsRequest, Detail, Exposure};
 
 use super::super::refusal::Refusal;
@@ -73,6 +73,8 @@ impl Ask {
                 floor_ecpm_micros: floor,
                 sizes: sizes(request)?,
                 blocks: blocks(request)?,
+                hour_of_week: 0,
+                context: Context::default(),
                 visitor_known: !request.user_id.is_empty() && !request.limited,
                 without_budgets: as_of_us.is_some(),
             },
@@ -141,7 +143,7 @@ fn keywords(raw: &[String]) -> (Keywords, usize) {
         }
         used.push(keyword.into_owned());
     }
-    (Keywords::new(used.iter().map(String::as_str)), ignored)
+    (Keywords::from_normalised(used.iter().map(String::as_str).collect()), ignored)
 }
 
 fn sizes(request: &ChooseAdsRequest) -> Result<Vec<Size>, Refusal> {
@@ -171,11 +173,11 @@ fn blocks(request: &ChooseAdsRequest) -> Result<Blocks, Refusal> {
             }
         }
     }
-    Ok(Blocks {
-        advertisers: request.blocked_advertisers.clone(),
-        categories: request.blocked_categories.clone(),
-        domains: request.blocked_domains.clone(),
-    })
+    Ok(Blocks::new(
+        request.blocked_advertisers.iter().map(String::as_str),
+        request.blocked_categories.iter().map(String::as_str),
+        request.blocked_domains.iter().map(String::as_str),
+    ))
 }
 
 fn check_id(field: &str, id: &str) -> Result<(), Refusal> {

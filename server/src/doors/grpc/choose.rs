@@ -76,7 +76,7 @@ impl Chooser {
         if block.entries.is_empty() {
             return none(NoAdReason::ZoneEmpty);
         }
-        let account = block.account;
+        let account = block.account.serial;
         let (visit, query) = ask.into_parts();
         let is_known = query.visitor_known;
         let mut decision = Decision::new(block, query, &mut rng);

@@ -54,7 +54,7 @@ impl Builder {
     ) -> Option<ZoneBlock> {
         let state = self.sites.get(site)?;
         let zone = Arc::clone(state.zones.get(zone)?);
-        let account = self.accounts.get(&state.site.account)?.serial;
+        let account = Arc::clone(self.accounts.get(&state.site.account)?);
         let kept = old.filter(|old| old.zone.serial == zone.serial);
         let kept = kept.into_iter().flat_map(|old| old.entries.iter());
         let mut entries = added;
