@@ -166,6 +166,15 @@ async fn choose_prints_the_scores() {
     let first: Value = serde_json::from_str(&bench.ok(&seeded).await).unwrap();
     let second: Value = serde_json::from_str(&bench.ok(&seeded).await).unwrap();
     assert_eq!(first["ads"], second["ads"]);
+    let sport = r#"{"campaign":{"campaignId":"8:car","accountId":"acme",
+        "price":{"thousandImpressionsMicros":"250000000"},
+        "targeting":{"countries":["AT"],"expression":"section = \"sport\""}}}"#;
+    let sport = bench.file("sport.ndjson", &sport.replace('\n', ""));
+    bench.ok(&["import", sport.to_str().unwrap()]).await;
+    let visit = r#"{"country":"AT","values":{"section":"sport"}}"#;
+    let choose = ["choose", "news", "top", "--context", visit];
+    assert!(bench.ok(&choose).await.contains("8:car"));
+    assert!(bench.ok(&choose[..3]).await.contains("7:summer"), "nothing is known of the visit");
     let said = bench.fails(1, &["choose", "news", "top", "--count", "101"]).await;
     assert!(said.contains("count"), "{said}");
     bench.server.stop().await;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use slotwise_core::index::Index;
 
 pub use change::{STATUS_WANTED, StatusChange};
-pub use check::{Checker, change_of};
+pub use check::{Checker, NO_COUNTRY, NO_DEVICE_TYPE, NO_LANGUAGE, NO_REGION, change_of};
 pub use import::{ImportOptions, ImportOutcome};
 pub use object::{Object, owner_of_row, record_from, status_from};
 pub use problem::{CatalogError, Problem};

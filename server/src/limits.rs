@@ -34,6 +34,12 @@ pub const SEGMENT_LIFE_DEFAULT: Duration = Duration::from_secs(30 * 86_400);
 /// The longest life of a segment: nothing of a visitor is kept longer than the showings are.
 pub const SEGMENT_LIFE_MAX: Duration = HISTORY;
 const _: () = assert!(SEGMENT_LIFE_DEFAULT.as_micros() <= SEGMENT_LIFE_MAX.as_micros());
+/// Key-values of a page: some thirty are usual, and each is copied for each decision.
+pub const CONTEXT_VALUES_MAX: usize = 64;
+/// Bytes of one such value: a title or a path fits, an article does not.
+pub const CONTEXT_VALUE_BYTES_MAX: usize = 1_024;
+/// Segments that a caller knows of its visitor: as many as we keep ourselves.
+pub const CONTEXT_SEGMENTS_MAX: usize = slotwise_core::model::SEGMENTS_IN_PROFILE_MAX;
 /// Longest deadline that a caller may ask for: past a minute nobody waits for an ad.
 pub const TIMEOUT_MS_MAX: u32 = 60_000;
 
@@ -53,6 +59,10 @@ pub const CAPS_MAX: usize = 8;
 pub const CAP_IMPRESSIONS_MAX: usize = slotwise_core::model::EXPOSURES_PER_ADVERTISER_MAX;
 /// Values of one targeting clause, and segments of one campaign.
 pub const TARGETING_VALUES_MAX: usize = 256;
+/// Bytes of a targeting expression: a list of some hundred sections still fits. It bounds what one
+/// candidate costs, beside the nesting that the parser itself bounds (see
+/// [`slotwise_core::model::EXPRESSION_NESTING_MAX`]).
+pub const EXPRESSION_BYTES_MAX: usize = 2 << 10;
 /// Keywords, or excluded keywords, of one ad.
 pub const AD_KEYWORDS_MAX: usize = 1_000;
 /// Categories, domains or labels of one campaign.
@@ -128,6 +138,9 @@ pub const FORGETS_REMEMBERED_MAX: usize = 100_000;
 pub const FORGET_STEP_BYTES: usize = 64 << 20;
 /// How often profiles that nothing asks for any more are dropped from memory.
 pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Time zones that one thread remembers the hour of: the time zone database has some six hundred
+/// names.
+pub const TIME_ZONES_REMEMBERED_MAX: usize = 1_024;
 
 // ---- TLS and identities ----------------------------------------------------------------------
 

@@ -83,9 +83,9 @@ async fn every_bad_field_is_refused_by_name() {
         ("detail", Box::new(|r| r.detail = Detail::Markup.into())),
         ("detail", Box::new(|r| r.detail = -1)),
         (
-            "context",
+            "context.country",
             Box::new(|r| {
-                r.context = Some(RequestContext { country: "AT".into(), ..Default::default() });
+                r.context = Some(RequestContext { country: "at".into(), ..Default::default() });
             }),
         ),
         ("floor_ecpm_micros", Box::new(|r| r.floor_ecpm_micros = -1)),

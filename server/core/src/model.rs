@@ -11,8 +11,8 @@ mod profile;
 mod targeting;
 
 pub use blocks::Blocks;
-pub use context::{Context, Country, DeviceType, Names, Values};
-pub use expression::{Expression, SyntaxError};
+pub use context::{Context, Country, DeviceType, Names, Values, is_language, is_region};
+pub use expression::{EXPRESSION_NESTING_MAX, Expression, SyntaxError};
 pub use ids::{
     AccountId, AccountSerial, AdSerial, AdUnitId, AdvertiserId, CampaignId, CampaignSerial, SiteId,
     ZoneId, ZoneSerial,

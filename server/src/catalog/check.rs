@@ -3,12 +3,14 @@
 mod ad;
 mod campaign;
 mod place;
+mod targeting;
 mod values;
 
 use slotwise_core::index::Change;
 use slotwise_core::model::Status;
 use slotwise_proto::v1::catalog_record::Record;
 
+pub use targeting::{NO_COUNTRY, NO_DEVICE_TYPE, NO_LANGUAGE, NO_REGION};
 pub use values::Checker;
 
 use super::object::record_from;

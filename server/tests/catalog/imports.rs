@@ -69,7 +69,7 @@ async fn what_an_object_names_must_be_there_and_belong_to_it() {
         (
             campaign(
                 "8:2",
-                r#""targeting":{"countries":["at"],"hoursOfWeek":[168],"expression":"a = 1"}"#,
+                r#""targeting":{"countries":["at"],"hoursOfWeek":[168],"expression":"a == 1"}"#,
             ),
             &[
                 "campaign.targeting.countries[0]",

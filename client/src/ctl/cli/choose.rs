@@ -2,20 +2,20 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use slotwise_proto::v1::Size;
+use slotwise_proto::v1::{RequestContext, Size};
 
 use super::values;
 use crate::ctl::money::parse_micros;
 
-const HELP: &str = "\
-Nothing is recorded, unless --record says so: then it is a decision as a page
+const HELP: &str = r#"Nothing is recorded, unless --record says so: then it is a decision as a page
 makes it, with tokens, caps and holds.
 
 Examples:
   slotwisectl choose news home-top --keyword car --keyword style --count 3
   slotwisectl choose news home-top --user u-123 --at 2026-12-24T18:00:00Z
   slotwisectl choose news home-top --at 2026-12-24T18:00:00Z --seed 7
-  slotwisectl choose news home-top --record --json";
+  slotwisectl choose news home-top --context '{"country":"AT"}'
+  slotwisectl choose news home-top --record --json"#;
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
@@ -30,6 +30,9 @@ pub(crate) struct Choose {
     /// A word of the page or the search (repeatable)
     #[arg(long)]
     pub(crate) keyword: Vec<String>,
+    /// What is known of the visit, for targeting: a RequestContext in protobuf's JSON form
+    #[arg(long, value_name = "JSON", value_parser = values::context)]
+    pub(crate) context: Option<Box<RequestContext>>,
     /// How many ads at most
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) count: u32,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use slotwise_proto::v1::{AdZone, CapLevel, FrequencyCap, Size};
+use slotwise_proto::json;
+use slotwise_proto::v1::{AdZone, CapLevel, FrequencyCap, RequestContext, Size};
 
 use crate::ctl::money::parse_micros;
 use crate::ctl::time::parse_span;
@@ -63,6 +64,11 @@ pub(crate) fn size(text: &str) -> Result<Size, String> {
         _ => Err(bad()),
     };
     Ok(Size { width: side(width)?, height: side(height)? })
+}
+
+/// What is known of a visit: `{"country":"AT"}`. In a box, as it is larger than all other flags.
+pub(crate) fn context(text: &str) -> Result<Box<RequestContext>, String> {
+    json::from_str(text).map(Box::new).map_err(|error| error.to_string())
 }
 
 /// A frequency cap: `campaign:3/24h` is at most three showings of the campaign in any 24 hours.
@@ -140,6 +146,14 @@ mod tests {
         for bad in ["", "news", "news/", "/top", "=1"] {
             assert!(parts(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_context_is_json_of_the_contract() {
+        let parsed = context(r#"{"country":"AT","values":{"section":"sport"}}"#).unwrap();
+        assert_eq!((parsed.country.as_str(), parsed.values["section"].as_str()), ("AT", "sport"));
+        assert!(context(r#"{"contry":"AT"}"#).unwrap_err().contains("contry"));
+        assert!(context("AT").is_err());
     }
 
     #[test]

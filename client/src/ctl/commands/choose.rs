@@ -16,6 +16,7 @@ pub(super) async fn run(context: &mut Context, args: Choose) -> Result<(), Error
         zone_id: args.zone,
         user_id: args.user.unwrap_or_default(),
         keywords: args.keyword,
+        context: args.context.map(|context| *context),
         count: args.count,
         floor_ecpm_micros: args.floor.unwrap_or(0),
         sizes: args.size,

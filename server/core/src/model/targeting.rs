@@ -1,5 +1,8 @@
 //! Whom a campaign is for: clauses that must all hold, the empty ones aside.
 
+#[cfg(test)]
+mod tests;
+
 use super::context::{Context, Country, DeviceType, Names};
 use super::expression::Expression;
 use super::profile::Profile;
@@ -10,13 +13,13 @@ pub const HOURS_OF_WEEK: u8 = 7 * 24;
 /// Whom a campaign is for.
 #[derive(Clone, Debug, Default)]
 pub struct Targeting {
-    /// Countries, sorted.
+    /// Countries, sorted: they are looked up by halves.
     pub countries: Box<[Country]>,
     /// Regions, whatever their country.
     pub regions: Names,
     /// Device types, as a set of bits; 0: any.
     devices: u8,
-    /// BCP 47 tags in lower case: "de" holds for "de-at" too.
+    /// Ranges of BCP 47 in lower case: "de" holds for "de-at" too, but not for "den".
     pub languages: Box<[Box<str>]>,
     /// The visitor must have one of these.
     pub segments_any: Names,
@@ -98,7 +101,8 @@ impl Targeting {
         }
     }
 
-    /// The first clause that does not hold, those on segments aside.
+    /// The first clause that does not hold, those on segments aside. An `hour_of_week` from
+    /// [`HOURS_OF_WEEK`] on is no hour at all, as where the time zone is not known.
     pub fn fails(&self, context: &Context, hour_of_week: u8) -> Option<Clause> {
         let is_in = |country| self.countries.binary_search(&country).is_ok();
         let (word, bit) = (usize::from(hour_of_week / 64), hour_of_week % 64);
@@ -107,7 +111,7 @@ impl Targeting {
         } else if !self.regions.is_empty() && !self.regions.has(&context.region) {
             Clause::Regions
         } else if self.devices != 0
-            && !context.device.is_some_and(|device| self.devices & device.bit() != 0)
+            && context.device.is_none_or(|device| self.devices & device.bit() == 0)
         {
             Clause::DeviceTypes
         } else if !self.languages.is_empty()
@@ -118,7 +122,7 @@ impl Targeting {
             && self.hours.get(word).is_none_or(|hours| hours >> bit & 1 == 0)
         {
             Clause::HoursOfWeek
-        } else if self.expression.as_ref().is_some_and(|asked| !asked.holds(&context.values)) {
+        } else if self.expression.as_ref().is_some_and(|asked| !asked.holds_in(context)) {
             Clause::Expression
         } else {
             return None;

@@ -1,4 +1,4 @@
-//! Campaigns: flight, money, caps, targeting.
+//! Campaigns: flight, money, caps.
 
 use slotwise_core::model::{
     Campaign, CampaignId, CampaignSerial, Cap, CapLevel, Flight, Names, Status,
@@ -6,13 +6,10 @@ use slotwise_core::model::{
 use slotwise_proto::v1::{self, Pacing, price};
 
 use super::Checker;
+use super::targeting::targeting;
 use crate::limits::{
     BUDGET_MICROS_MAX, CAMPAIGN_VALUES_MAX, CAP_IMPRESSIONS_MAX, CAPS_MAX, HISTORY,
-    TARGETING_VALUES_MAX,
 };
-
-const DEVICE_TYPES: [&str; 5] = ["phone", "tablet", "desktop", "tv", "other"];
-const HOURS_OF_WEEK: u32 = 7 * 24;
 
 pub(super) fn campaign(
     campaign: &v1::Campaign,
@@ -51,7 +48,7 @@ pub(super) fn campaign(
         strict_caps: campaign.strict_caps,
         requires_user: campaign.requires_user,
         has_budget: has_budget(campaign.budget.as_ref(), checker),
-        targeting: has_targeting(campaign.targeting.as_ref(), checker).then(Box::default),
+        targeting: targeting(campaign.targeting.as_ref(), checker),
         competitive_labels: Names::new(campaign.competitive_labels.iter().map(String::as_str)),
         thousand_impressions_micros: price("price", campaign.price.as_ref(), checker),
         categories: campaign.categories.clone(),
@@ -122,63 +119,4 @@ fn has_budget(budget: Option<&v1::Budget>, checker: &mut Checker) -> bool {
         checker.refuse("budget.pacing", format!("{} is no pacing", budget.pacing));
     }
     budget.daily_micros.is_some() || budget.total_micros.is_some()
-}
-
-fn has_targeting(targeting: Option<&v1::Targeting>, checker: &mut Checker) -> bool {
-    let Some(clauses) = targeting else { return false };
-    let lists = [
-        ("countries", &clauses.countries),
-        ("regions", &clauses.regions),
-        ("device_types", &clauses.device_types),
-        ("languages", &clauses.languages),
-        ("segments_any", &clauses.segments_any),
-        ("segments_none", &clauses.segments_none),
-    ];
-    for (name, values) in lists {
-        let field = format!("targeting.{name}");
-        checker.names(&field, values, TARGETING_VALUES_MAX);
-        for (at, value) in values.iter().enumerate() {
-            if let Some(would_do) = unlike(name, value) {
-                checker.refuse(format!("{field}[{at}]"), format!("{value:?} {would_do}"));
-            }
-        }
-    }
-    for (at, hour) in clauses.hours_of_week.iter().enumerate() {
-        if *hour >= HOURS_OF_WEEK {
-            let last = HOURS_OF_WEEK - 1;
-            let field = format!("targeting.hours_of_week[{at}]");
-            checker.refuse(field, format!("is {hour}; 0 (Monday 00:00) to {last} would do"));
-        }
-    }
-    checker.len("targeting.hours_of_week", clauses.hours_of_week.len(), HOURS_OF_WEEK as usize);
-    checker.require(
-        clauses.expression.is_empty(),
-        "targeting.expression",
-        "expressions are not supported by this version",
-    );
-    *clauses != v1::Targeting::default()
-}
-
-/// What is wrong with a value of the clause `name`, if anything is.
-fn unlike(name: &str, value: &str) -> Option<&'static str> {
-    let is_upper =
-        |value: &str| value.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
-    let is_tag = |value: &str| {
-        value.split('-').all(|part| {
-            (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric())
-        })
-    };
-    match name {
-        "countries" if value.len() != 2 || !value.bytes().all(|b| b.is_ascii_uppercase()) => {
-            Some("is no ISO 3166-1 alpha-2 code; \"AT\" would be one")
-        }
-        "regions" if !(1..=3).contains(&value.len()) || !is_upper(value) => {
-            Some("is no ISO 3166-2 code without its country; \"CA\" would be one")
-        }
-        "device_types" if !DEVICE_TYPES.contains(&value) => {
-            Some("is no device type; phone, tablet, desktop, tv or other would do")
-        }
-        "languages" if !is_tag(value) => Some("is no BCP 47 tag; \"de-AT\" would be one"),
-        _ => None,
-    }
 }

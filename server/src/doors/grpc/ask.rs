@@ -1,8 +1,10 @@
 //! A ChooseAds request on its way in: checked against every limit, as the decision needs it.
 
+pub(super) mod context;
+
 use prost_types::Timestamp;
 use slotwise_core::decide::Query;
-use slotwise_core::model::{Blocks, Context, Keywords, Size, normalise_keyword};
+use slotwise_core::model::{Blocks, HOURS_OF_WEEK, Keywords, Size, normalise_keyword};
 use slotwise_proto::v1::{ChooseAdsRequest, Detail, Exposure};
 
 use super::super::refusal::Refusal;
@@ -73,8 +75,14 @@ impl Ask {
                 floor_ecpm_micros: floor,
                 sizes: sizes(request)?,
                 blocks: blocks(request)?,
-                hour_of_week: 0,
-                context: Context::default(),
+                // Known with the account's time zone, see `Chooser`; until then no hour at all.
+                hour_of_week: HOURS_OF_WEEK,
+                context: request
+                    .context
+                    .as_ref()
+                    .map(context::context)
+                    .transpose()?
+                    .unwrap_or_default(),
                 visitor_known: !request.user_id.is_empty() && !request.limited,
                 without_budgets: as_of_us.is_some(),
             },
@@ -110,9 +118,6 @@ fn refuse_what_is_not_built(request: &ChooseAdsRequest) -> Result<(), Refusal> {
             return not_yet("detail", "MARKUP is not supported by this version; FACTS would do");
         }
         Err(_) => return not_yet("detail", "is no detail that the contract names"),
-    }
-    if request.context.as_ref().is_some_and(|context| *context != Default::default()) {
-        return not_yet("context", "targeting is not supported by this version");
     }
     if request.explain {
         return not_yet("explain", "is not supported by this version");
@@ -181,14 +186,15 @@ fn blocks(request: &ChooseAdsRequest) -> Result<Blocks, Refusal> {
 }
 
 fn check_id(field: &str, id: &str) -> Result<(), Refusal> {
+    problem_of(id).map_or(Ok(()), |problem| Err(Refusal::invalid(field, problem)))
+}
+
+/// What is wrong with an id, if anything is.
+fn problem_of(id: &str) -> Option<String> {
     if id.len() > ID_BYTES_MAX {
-        let problem = format!("has {} bytes; the limit is {ID_BYTES_MAX}", id.len());
-        return Err(Refusal::invalid(field, problem));
+        return Some(format!("has {} bytes; the limit is {ID_BYTES_MAX}", id.len()));
     }
-    if id.chars().any(char::is_control) {
-        return Err(Refusal::invalid(field, "holds a control character"));
-    }
-    Ok(())
+    id.chars().any(char::is_control).then(|| "holds a control character".to_owned())
 }
 
 fn check_len(field: &str, len: usize, len_max: usize) -> Result<(), Refusal> {

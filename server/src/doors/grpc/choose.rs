@@ -13,6 +13,7 @@ use slotwise_proto::v1::{ChooseAdsRequest, ChooseAdsResponse, NoAdReason};
 use super::super::refusal::Refusal;
 use super::answer;
 use super::ask::{Ask, Visit};
+use crate::hours::hour_of_week;
 use crate::limits::PROFILE_READ_MAX;
 use crate::ports::{Admission, Clock, ProfileStore, VisitorKey};
 use crate::refresh::Freshness;
@@ -77,7 +78,8 @@ impl Chooser {
             return none(NoAdReason::ZoneEmpty);
         }
         let account = block.account.serial;
-        let (visit, query) = ask.into_parts();
+        let (visit, mut query) = ask.into_parts();
+        query.hour_of_week = hour_of_week(&block.account.time_zone, query.now_us);
         let is_known = query.visitor_known;
         let mut decision = Decision::new(block, query, &mut rng);
         let asks_profile = decision.look(&campaigns);
