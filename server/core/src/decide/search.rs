@@ -29,7 +29,7 @@ use rand_core::Rng as _;
 use smallvec::SmallVec;
 
 pub use top::Candidate;
-use top::Top;
+use top::{Ranking, Top};
 use window::Window;
 
 use super::Rng;
@@ -44,12 +44,11 @@ static FACTORS: LazyLock<[f64; KEYWORDS_USED_MAX + 1]> =
 /// that has to go on and on looks at every ad a few times at most.
 const FURTHER: usize = 4;
 
-/// Gives every ad of a zone that the caller admits once, best first: tier, then score, both
-/// descending; equal ones in uniformly random order.
+/// Ranks the ads of a zone that the caller admits, best first: tier, then score, both descending;
+/// equal ones in uniformly random order. As many as are asked for are found, and no more.
 ///
-/// The caller may stop at any time and go on later. What it admits may become less meanwhile, not
-/// more: an ad that was turned down once may be left out for good. After the last ad the search
-/// gives `None`, and goes on doing so.
+/// What the caller admits may become less while it asks, not more: an ad that was turned down once
+/// may be left out for good.
 pub struct Search {
     /// The lists of the request's keywords that any ad here has.
     lists: SmallVec<[u32; 8]>,
@@ -58,20 +57,9 @@ pub struct Search {
     floor_ecpm_micros: i64,
     /// How many ads to find at once.
     wanted: usize,
-    /// Found and not given yet, worst first.
-    ready: Vec<Candidate>,
-    last: Option<Last>,
+    found: Ranking,
     is_over: bool,
     touched: usize,
-}
-
-/// Where the search has come to: everything better has been given or turned down.
-struct Last {
-    tier: i32,
-    score: f64,
-    key: f64,
-    /// The positions that were given and are equal to the last one; in order while it searches.
-    given: Vec<u32>,
 }
 
 impl Search {
@@ -89,93 +77,86 @@ impl Search {
             rng,
             floor_ecpm_micros,
             wanted: wanted.max(1),
-            ready: Vec::new(),
-            last: None,
+            found: Ranking::new(),
             is_over: false,
             touched: 0,
         }
     }
 
-    /// The best ad that is left and that `admits` admits by its position. `block` is the one that
-    /// the search was made for.
-    pub fn next(
-        &mut self,
-        block: &ZoneBlock,
-        admits: &mut impl FnMut(u32) -> bool,
-    ) -> Option<Candidate> {
-        if self.ready.is_empty() && !self.is_over {
-            self.fill(block, admits);
-        }
-        let next = self.ready.pop()?;
-        match &mut self.last {
-            Some(last) if (last.tier, last.score) == (next.tier, next.score) => {
-                last.key = next.key;
-                last.given.push(next.position);
-            }
-            last => {
-                let Candidate { tier, score, key, position, .. } = next;
-                let given = last.take().map(|last| last.given);
-                let mut given = given.unwrap_or_default();
-                given.clear();
-                given.push(position);
-                *last = Some(Last { tier, score, key, given });
-            }
-        }
-        Some(next)
+    /// The candidate at this place of the ranking, where it was found already.
+    pub fn found(&self, at: usize) -> Option<Candidate> {
+        self.found.get(at).copied()
     }
 
-    /// How many entries were touched so far: steps over lists, and ads that were scored.
+    /// Finds further ads of those that `admits` admits by their positions; false when there is
+    /// none. `block` is the one that the search was made for.
+    pub fn go_on(&mut self, block: &ZoneBlock, mut admits: impl FnMut(u32) -> bool) -> bool {
+        let before = self.found.len();
+        if !self.is_over {
+            // Three digits count the usual number of keywords, seven all that there can be.
+            if self.lists.len() < 7 {
+                self.fill::<3>(block, &mut admits);
+            } else {
+                self.fill::<7>(block, &mut admits);
+            }
+            self.is_over = self.found.len() - before < self.wanted;
+            self.wanted = self.wanted.saturating_mul(FURTHER);
+        }
+        self.found.len() > before
+    }
+
+    /// How many entries were touched so far: steps over lists, and ads that were judged.
     pub fn touched(&self) -> usize {
         self.touched
     }
 
-    fn fill(&mut self, block: &ZoneBlock, admits: &mut impl FnMut(u32) -> bool) {
-        // Three digits count the usual number of keywords, seven all that there can be.
-        if self.lists.len() < 7 {
-            self.fill_counting::<3>(block, admits);
-        } else {
-            self.fill_counting::<7>(block, admits);
-        }
-        self.is_over = self.ready.len() < self.wanted;
-        self.wanted = self.wanted.saturating_mul(FURTHER);
-    }
-
-    fn fill_counting<const BITS: usize>(
-        &mut self,
-        block: &ZoneBlock,
-        admits: &mut impl FnMut(u32) -> bool,
-    ) {
+    fn fill<const BITS: usize>(&mut self, block: &ZoneBlock, admits: &mut impl FnMut(u32) -> bool) {
         const { assert!(KEYWORDS_USED_MAX < 1 << 7) };
-        let mut found = std::mem::take(&mut self.ready);
-        if let Some(last) = &mut self.last {
-            last.given.sort_unstable();
-        }
+        let last = self.found.last().map(|last| Last::new(last, &self.found));
         let mut scan = Scan::<BITS, _> {
             block,
             cursors: self.lists.iter().map(|list| block.postings.cursor(*list)).collect(),
             factors: &FACTORS,
             rng: &mut self.rng,
             floor_ecpm_micros: self.floor_ecpm_micros,
-            last: self.last.as_ref(),
+            last,
             top: Top::new(self.wanted),
             admits,
             window: None,
             touched: 0,
         };
+        let end = self.found.len() + self.wanted;
         for tier in &block.tiers {
-            if scan.last.is_some_and(|last| tier.tier > last.tier) {
+            if scan.last.as_ref().is_some_and(|last| tier.tier > last.tier) {
                 continue;
             }
             scan.tier(tier);
-            scan.top.take_into(&mut found);
-            scan.top.set_wanted(self.wanted - found.len());
-            if found.len() == self.wanted {
+            scan.top.take_into(&mut self.found);
+            if self.found.len() == end {
                 break;
             }
         }
         self.touched += scan.touched;
-        found.reverse();
-        self.ready = found;
+    }
+}
+
+/// Where the search has come to: everything better has been found or turned down.
+struct Last {
+    tier: i32,
+    score: f64,
+    key: f64,
+    /// The positions that were found and are equal to the last one, in order.
+    equal: Vec<u32>,
+}
+
+impl Last {
+    fn new(last: &Candidate, found: &[Candidate]) -> Self {
+        let Candidate { tier, score, key, .. } = *last;
+        let is_equal = |one: &&Candidate| (one.tier, one.score) == (tier, score);
+        let equal = found.iter().rev().take_while(is_equal).map(|one| one.position);
+        let mut equal: Vec<u32> = equal.collect();
+        equal.sort_unstable();
+        Self { tier, score, key, equal }
     }
 }
 
@@ -186,7 +167,7 @@ struct Scan<'s, const BITS: usize, A> {
     factors: &'s [f64; KEYWORDS_USED_MAX + 1],
     rng: &'s mut Rng,
     floor_ecpm_micros: i64,
-    last: Option<&'s Last>,
+    last: Option<Last>,
     /// The best of this tier.
     top: Top,
     admits: &'s mut A,
@@ -284,7 +265,7 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
 
     fn is_admitted(&mut self, tier: i32, position: u32, score: f64) -> bool {
         self.touched += 1;
-        !self.was_given(tier, score, position) && (self.admits)(position)
+        !self.was_found(tier, score, position) && (self.admits)(position)
     }
 
     fn push(&mut self, tier: i32, position: u32, matched: usize, score: f64, key: f64) {
@@ -296,7 +277,7 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
 
     /// Keys of what is left with this score lie below this; nothing where all of it was given.
     fn room(&self, tier: i32, score: f64) -> Option<f64> {
-        match self.last {
+        match &self.last {
             Some(last) if tier == last.tier && score > last.score => None,
             // Given the last key, the others are as if drawn below it.
             Some(last) if tier == last.tier && score == last.score => Some(last.key),
@@ -304,9 +285,9 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         }
     }
 
-    fn was_given(&self, tier: i32, score: f64, position: u32) -> bool {
-        self.last.is_some_and(|last| {
-            (last.tier, last.score) == (tier, score) && last.given.binary_search(&position).is_ok()
+    fn was_found(&self, tier: i32, score: f64, position: u32) -> bool {
+        self.last.as_ref().is_some_and(|last| {
+            (last.tier, last.score) == (tier, score) && last.equal.binary_search(&position).is_ok()
         })
     }
 }

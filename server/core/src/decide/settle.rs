@@ -14,6 +14,8 @@ pub(super) struct Pick {
     pub(super) candidate: Candidate,
     /// Only the store itself can say that its caps hold.
     pub(super) is_strict: bool,
+    /// What is stored of the visitor can decide over it.
+    pub(super) asks_profile: bool,
 }
 
 pub(super) type Picks = SmallVec<[Pick; 4]>;
@@ -79,7 +81,8 @@ impl Decision {
                     }
                     open[slot] -= 1;
                     let is_strict = row.campaign.asks_the_store();
-                    self.picks.push(Pick { slot, candidate, is_strict });
+                    let asks_profile = row.asks_profile();
+                    self.picks.push(Pick { slot, candidate, is_strict, asks_profile });
                 }
                 Place::Refused => {}
                 Place::Barred => {
@@ -126,12 +129,6 @@ impl Decision {
         if !self.barred.is_empty() && self.barred.contains(&entry.campaign) {
             return Place::Refused;
         }
-        let of = &self.slots[slot];
-        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, profile.as_deref());
-        // Looked at again, as time has passed since it was found.
-        if !matches!(rules, Rules::Look) && judge.turns_down(entry).is_some() {
-            return Place::Refused;
-        }
         if let Some(page_rules) = self.page.rules {
             match on_page.conflict(entry, &row.campaign, page_rules) {
                 None => {}
@@ -139,9 +136,17 @@ impl Decision {
                 Some(Conflict::Campaign | Conflict::Competitor(_)) => return Place::Barred,
             }
         }
+        if matches!(rules, Rules::Look) {
+            return Place::Taken;
+        }
+        let of = &self.slots[slot];
+        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, profile.as_deref());
+        // Looked at again, as time has passed since it was found.
+        if !judge.admits(entry) {
+            return Place::Refused;
+        }
         let is_open = judge.segmented(&row.campaign) == Segmented::AsksProfile;
         match (rules, profile) {
-            (Rules::Look, _) => Place::Taken,
             (Rules::Admit { decision, strict }, Some(profile)) => {
                 self.admit_one((slot, entry, row), profile, decision, strict)
             }
@@ -152,8 +157,12 @@ impl Decision {
                 }
                 self.admit_one((slot, entry, row), profile, decision, Strict::Local)
             }
-            (Rules::Withhold | Rules::Admit { .. } | Rules::Foresee { .. }, _) => {
-                if row.exposure_life_us > 0 || is_open { Place::Barred } else { Place::Taken }
+            _ => {
+                if row.exposure_life_us > 0 || is_open {
+                    Place::Barred
+                } else {
+                    Place::Taken
+                }
             }
         }
     }

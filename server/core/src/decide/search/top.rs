@@ -1,7 +1,8 @@
 //! The best candidates found so far.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+
+use smallvec::SmallVec;
 
 /// One ad of the zone, ranked.
 #[derive(Clone, Copy, Debug)]
@@ -46,26 +47,27 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
+/// Below every score.
+const NO_BAR: f64 = -1.0;
+/// Up to so many are kept in order; more are gathered and thinned out, as each insertion would
+/// move half of them.
+const SORTED_MAX: usize = 128;
+
+/// Candidates in their order, best first: of most searches there are few.
+pub(super) type Ranking = SmallVec<[Candidate; 4]>;
+
 /// So many of the best candidates of one tier.
 pub(super) struct Top {
     wanted: usize,
-    /// The worst on top.
-    found: BinaryHeap<std::cmp::Reverse<Candidate>>,
+    found: Ranking,
     bar: f64,
     key: f64,
 }
 
-/// Below every score.
-const NO_BAR: f64 = -1.0;
-
 impl Top {
     /// Room for `wanted`, at least one.
     pub(super) fn new(wanted: usize) -> Self {
-        Self { wanted, found: BinaryHeap::new(), bar: NO_BAR, key: 0.0 }
-    }
-
-    pub(super) fn set_wanted(&mut self, wanted: usize) {
-        self.wanted = wanted;
+        Self { wanted, found: Ranking::new(), bar: NO_BAR, key: 0.0 }
     }
 
     /// What is below this score is not among the best.
@@ -90,21 +92,41 @@ impl Top {
 
     /// Adds one that it takes.
     pub(super) fn push(&mut self, candidate: Candidate) {
-        self.found.push(std::cmp::Reverse(candidate));
-        if self.found.len() > self.wanted {
-            self.found.pop();
+        if self.wanted > SORTED_MAX {
+            self.found.push(candidate);
+            if self.found.len() == 2 * self.wanted {
+                self.found.select_nth_unstable_by(self.wanted - 1, |a, b| b.cmp(a));
+                self.found.truncate(self.wanted);
+                self.raise();
+            }
+            return;
         }
-        if self.found.len() == self.wanted
-            && let Some(worst) = self.found.peek()
-        {
-            (self.bar, self.key) = (worst.0.score, worst.0.key);
+        let mut at = self.found.len();
+        while at > 0 && self.found[at - 1] < candidate {
+            at -= 1;
+        }
+        self.found.insert(at, candidate);
+        self.found.truncate(self.wanted);
+        if self.found.len() == self.wanted {
+            self.raise();
         }
     }
 
-    /// Moves what was found behind what is in `all`, best first, and begins anew.
-    pub(super) fn take_into(&mut self, all: &mut Vec<Candidate>) {
-        let found = std::mem::take(&mut self.found).into_sorted_vec();
-        all.extend(found.into_iter().map(|candidate| candidate.0));
+    fn raise(&mut self) {
+        if let Some(worst) = self.found.get(self.wanted - 1) {
+            (self.bar, self.key) = (worst.score, worst.key);
+        }
+    }
+
+    /// Moves what was found behind what is in `all`, best first; then begins anew, with room for
+    /// as many less.
+    pub(super) fn take_into(&mut self, all: &mut Ranking) {
+        if self.wanted > SORTED_MAX {
+            self.found.sort_unstable_by(|a, b| b.cmp(a));
+            self.found.truncate(self.wanted);
+        }
+        self.wanted -= self.found.len();
+        all.extend(self.found.drain(..));
         (self.bar, self.key) = (NO_BAR, 0.0);
     }
 }
