@@ -21,7 +21,6 @@ mod strict;
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use smallvec::SmallVec;
@@ -33,10 +32,10 @@ pub use search::{Candidate, Search, score};
 pub use strict::{STRICT_CANDIDATES_MAX, Strict, StrictAsk, StrictCandidate};
 
 use eligibility::Judge;
-use settle::{Picks, Rules};
+use settle::{Barred, Picks, Rules};
 
 use crate::index::{Campaigns, Entry, ZoneBlock};
-use crate::model::{CampaignSerial, Exposure, Profile};
+use crate::model::{Exposure, Profile};
 
 /// The generator that every random choice comes from: small, fast, and the same on every
 /// machine and in every release (Blackman and Vigna, <https://prng.di.unimi.it>).
@@ -46,8 +45,7 @@ pub type Rng = Xoshiro256PlusPlus;
 pub struct Decision {
     page: Page,
     slots: SmallVec<[Slot; 1]>,
-    /// Campaigns of which no further ad can win, so that the searches need not give them.
-    barred: HashSet<CampaignSerial>,
+    barred: Barred,
     picks: Picks,
 }
 
@@ -82,13 +80,17 @@ impl Decision {
         placements: impl IntoIterator<Item = (Arc<ZoneBlock>, Query)>,
         mut rng: Rng,
     ) -> Self {
-        let slot = |(block, query): (Arc<ZoneBlock>, Query)| {
-            let rng = Rng::seed_from_u64(rng.next_u64());
+        let slot = |(number, (block, query)): (usize, (Arc<ZoneBlock>, Query))| {
+            // Each placement has its own generator; the first one has the page's.
+            let rng = match number {
+                0 => rng.clone(),
+                _ => Rng::seed_from_u64(rng.next_u64()),
+            };
             let search = Slot::search(&block, &query, &rng);
             Slot { block, query, rng, search }
         };
-        let slots = placements.into_iter().map(slot).collect();
-        Self { page, slots, barred: HashSet::new(), picks: Picks::new() }
+        let slots = placements.into_iter().enumerate().map(slot).collect();
+        Self { page, slots, barred: Barred::default(), picks: Picks::new() }
     }
 
     /// Finds the would-be winners, and says whether what is stored of the visitor matters to any.
@@ -183,7 +185,7 @@ impl Slot {
         page: &Page,
         campaigns: &Campaigns,
         profile: Option<&Profile>,
-        barred: &HashSet<CampaignSerial>,
+        barred: &Barred,
     ) -> Option<Candidate> {
         if let Some(found) = self.search.found(at) {
             return Some(found);
@@ -192,7 +194,7 @@ impl Slot {
         let entries = &self.block.entries;
         self.search.go_on(&self.block, |position| {
             let entry = &entries[position as usize];
-            (barred.is_empty() || !barred.contains(&entry.campaign)) && judge.admits(entry)
+            !barred.has(entry.campaign) && judge.admits(entry)
         });
         self.search.found(at)
     }

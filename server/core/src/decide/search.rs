@@ -13,11 +13,13 @@
 //! - the *unmatched*: every level of equal eCPM in turn ([`unmatched`]), until eCPM x g[0] is
 //!   below that.
 //!
-//! Skipping is on strictly less, so ties survive. Equal ones are ordered by random keys, drawn
-//! when an ad is reached: independent and uniform, the highest first. A key that nobody can tell
-//! from another's is never drawn: of a level of a million equal ads the highest keys come in
-//! order, as the order statistics that they are, each at a random place; among many equal matched
-//! ads, how many are passed over before the next one gets in is drawn instead of each one's key.
+//! Skipping is on strictly less, so ties survive. Equal ones come in random order: each is given
+//! an *arrival*, an independent exponential waiting time, and who arrives first is first. That
+//! makes every order equally likely, and spares us most of the drawing. The first of n to arrive
+//! waits a n-th of one's time, and the next a (n-1)-th longer: of a level of a million equal ads
+//! the first ones are drawn, each at a random place, and no others. Waits have no memory: of those
+//! that have not come when a search goes on, the rest of the wait is as it was at the beginning.
+//! And how many of many equal ads come too late before one is in time is drawn at once.
 
 mod top;
 mod unmatched;
@@ -25,7 +27,7 @@ mod window;
 
 use std::sync::LazyLock;
 
-use rand_core::Rng as _;
+use rand_distr::{Distribution, Exp1};
 use smallvec::SmallVec;
 
 pub use top::Candidate;
@@ -144,19 +146,19 @@ impl Search {
 struct Last {
     tier: i32,
     score: f64,
-    key: f64,
+    arrival: f64,
     /// The positions that were found and are equal to the last one, in order.
     equal: Vec<u32>,
 }
 
 impl Last {
     fn new(last: &Candidate, found: &[Candidate]) -> Self {
-        let Candidate { tier, score, key, .. } = *last;
+        let Candidate { tier, score, arrival, .. } = *last;
         let is_equal = |one: &&Candidate| (one.tier, one.score) == (tier, score);
         let equal = found.iter().rev().take_while(is_equal).map(|one| one.position);
         let mut equal: Vec<u32> = equal.collect();
         equal.sort_unstable();
-        Self { tier, score, key, equal }
+        Self { tier, score, arrival, equal }
     }
 }
 
@@ -242,24 +244,24 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
 
     /// Takes an ad in if it is among the best so far and admitted.
     fn offer(&mut self, tier: i32, position: u32, matched: usize, score: f64) {
-        let Some(room) = self.room(tier, score) else { return };
-        let key = room * uniform(self.rng);
-        self.offer_with(tier, position, matched, score, key);
+        let Some(since) = self.since(tier, score) else { return };
+        let arrival = since + wait(self.rng);
+        self.offer_at(tier, position, matched, score, arrival);
     }
 
-    /// The same with a key that was drawn.
-    fn offer_with(
+    /// The same for one that arrives then.
+    fn offer_at(
         &mut self,
         tier: i32,
         position: u32,
         matched: usize,
         score: f64,
-        key: f64,
+        arrival: f64,
     ) -> bool {
-        if !self.top.takes(score, key) || !self.is_admitted(tier, position, score) {
+        if !self.top.takes(score, arrival) || !self.is_admitted(tier, position, score) {
             return false;
         }
-        self.push(tier, position, matched, score, key);
+        self.push(tier, position, matched, score, arrival);
         true
     }
 
@@ -268,20 +270,19 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         !self.was_found(tier, score, position) && (self.admits)(position)
     }
 
-    fn push(&mut self, tier: i32, position: u32, matched: usize, score: f64, key: f64) {
+    fn push(&mut self, tier: i32, position: u32, matched: usize, score: f64, arrival: f64) {
         // At most KEYWORDS_USED_MAX.
         #[allow(clippy::cast_possible_truncation)]
         let matched = matched as u32;
-        self.top.push(Candidate { position, score, matched, tier, key });
+        self.top.push(Candidate { position, score, matched, tier, arrival });
     }
 
-    /// Keys of what is left with this score lie below this; nothing where all of it was given.
-    fn room(&self, tier: i32, score: f64) -> Option<f64> {
+    /// From when on those with this score arrive; nothing where all of them were found.
+    fn since(&self, tier: i32, score: f64) -> Option<f64> {
         match &self.last {
             Some(last) if tier == last.tier && score > last.score => None,
-            // Given the last key, the others are as if drawn below it.
-            Some(last) if tier == last.tier && score == last.score => Some(last.key),
-            _ => Some(1.0),
+            Some(last) if tier == last.tier && score == last.score => Some(last.arrival),
+            _ => Some(0.0),
         }
     }
 
@@ -299,10 +300,9 @@ struct Matched {
     score_min: f64,
 }
 
-/// Uniform in (0, 1), without its ends: keys are multiplied, and their logarithms divided by.
-fn uniform(rng: &mut Rng) -> f64 {
-    const STEP: f64 = 1.0 / (1_u64 << 52) as f64;
-    ((rng.next_u64() >> 12) as f64 + 0.5) * STEP
+/// An exponential waiting time of mean 1.
+fn wait(rng: &mut Rng) -> f64 {
+    Exp1.sample(rng)
 }
 
 /// What an ad of this eCPM with so many matches scores, in the account's currency per 1,000

@@ -1,11 +1,12 @@
 //! Filling the places of a page, best first, under caps and the page's rules.
 
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::page::{Conflict, OnPage};
-use super::{Candidate, Decision, Judge, STRICT_CANDIDATES_MAX, Strict, admission};
+use super::{Candidate, Decision, Judge, PageRules, STRICT_CANDIDATES_MAX, Strict, admission};
 use crate::index::{CampaignRow, Campaigns, Entry};
-use crate::model::{CapLevel, Profile, Segmented};
+use crate::model::{CampaignSerial, CapLevel, Profile, Segmented};
 
 /// An ad in a place of the page.
 #[derive(Clone, Copy, Debug)]
@@ -68,15 +69,15 @@ impl Decision {
         let mut at: SmallVec<[usize; 1]> = SmallVec::from_elem(0, self.slots.len());
         let mut open: SmallVec<[usize; 1]> =
             self.slots.iter().map(|slot| slot.query.count).collect();
-        let mut on_page = OnPage::default();
+        let mut on_page = self.page.rules.map(|rules| (rules, OnPage::default()));
         while let Some((slot, candidate)) = self.best(&at, &open, campaigns, profile.as_deref()) {
             at[slot] += 1;
             let entry = self.slots[slot].entry(candidate);
             let Some(row) = campaigns.get(entry.campaign) else { continue };
             let place = (slot, entry, row);
-            match self.place(place, campaigns, profile.as_deref_mut(), rules, &on_page) {
+            match self.place(place, campaigns, profile.as_deref_mut(), rules, on_page.as_ref()) {
                 Place::Taken => {
-                    if self.page.rules.is_some() {
+                    if let Some((_, on_page)) = &mut on_page {
                         on_page.add(entry, &row.campaign);
                     }
                     open[slot] -= 1;
@@ -86,7 +87,7 @@ impl Decision {
                 }
                 Place::Refused => {}
                 Place::Barred => {
-                    self.barred.insert(entry.campaign);
+                    self.barred.add(entry.campaign);
                 }
                 Place::Asks => return false,
             }
@@ -124,13 +125,13 @@ impl Decision {
         campaigns: &Campaigns,
         profile: Option<&mut Profile>,
         rules: Rules<'_>,
-        on_page: &OnPage,
+        on_page: Option<&(PageRules, OnPage)>,
     ) -> Place {
-        if !self.barred.is_empty() && self.barred.contains(&entry.campaign) {
+        if self.barred.has(entry.campaign) {
             return Place::Refused;
         }
-        if let Some(page_rules) = self.page.rules {
-            match on_page.conflict(entry, &row.campaign, page_rules) {
+        if let Some((page_rules, on_page)) = on_page {
+            match on_page.conflict(entry, &row.campaign, *page_rules) {
                 None => {}
                 Some(Conflict::Ad) => return Place::Refused,
                 Some(Conflict::Campaign | Conflict::Competitor(_)) => return Place::Barred,
@@ -201,5 +202,27 @@ impl Decision {
             // There is no room for any of the advertiser's.
             Err(_) => Place::Barred,
         }
+    }
+}
+
+/// Campaigns of which no further ad can win, so that the searches need not give them.
+#[derive(Default)]
+pub(super) struct Barred(Option<Box<HashSet<CampaignSerial>>>);
+
+impl Barred {
+    fn add(&mut self, campaign: CampaignSerial) {
+        self.0.get_or_insert_default().insert(campaign);
+    }
+
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn has(&self, campaign: CampaignSerial) -> bool {
+        self.0.as_ref().is_some_and(|barred| barred.contains(&campaign))
     }
 }

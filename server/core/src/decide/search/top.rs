@@ -15,20 +15,20 @@ pub struct Candidate {
     pub matched: u32,
     /// Its campaign's tier.
     pub tier: i32,
-    /// Decides between equals, the highest first: uniform in (0, 1) and independent.
-    pub(crate) key: f64,
+    /// Decides between equals, who comes first: the waits are independent and exponential.
+    pub(crate) arrival: f64,
 }
 
 /// A better one is greater.
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         // Scores are finite and not negative, where the total order is the usual one and equal
-        // means bitwise equal. The position only keeps the order total when two keys are equal,
+        // means bitwise equal. The position only keeps the order total when two came at once,
         // too.
         self.tier
             .cmp(&other.tier)
             .then_with(|| self.score.total_cmp(&other.score))
-            .then_with(|| self.key.total_cmp(&other.key))
+            .then_with(|| other.arrival.total_cmp(&self.arrival))
             .then_with(|| other.position.cmp(&self.position))
     }
 }
@@ -61,13 +61,13 @@ pub(super) struct Top {
     wanted: usize,
     found: Ranking,
     bar: f64,
-    key: f64,
+    latest: f64,
 }
 
 impl Top {
     /// Room for `wanted`, at least one.
     pub(super) fn new(wanted: usize) -> Self {
-        Self { wanted, found: Ranking::new(), bar: NO_BAR, key: 0.0 }
+        Self { wanted, found: Ranking::new(), bar: NO_BAR, latest: 0.0 }
     }
 
     /// What is below this score is not among the best.
@@ -75,10 +75,9 @@ impl Top {
         self.bar
     }
 
-    /// Among those that have just the score of the bar, what has no higher key than this is not
-    /// among the best.
-    pub(super) fn bar_key(&self) -> f64 {
-        self.key
+    /// What has just the score of the bar and comes no sooner than this is not among the best.
+    pub(super) fn latest(&self) -> f64 {
+        self.latest
     }
 
     /// Whether there are as many as wanted, so that each further one drives one out.
@@ -86,8 +85,8 @@ impl Top {
         self.bar >= 0.0
     }
 
-    pub(super) fn takes(&self, score: f64, key: f64) -> bool {
-        score > self.bar || score == self.bar && key > self.key
+    pub(super) fn takes(&self, score: f64, arrival: f64) -> bool {
+        score > self.bar || score == self.bar && arrival < self.latest
     }
 
     /// Adds one that it takes.
@@ -114,7 +113,7 @@ impl Top {
 
     fn raise(&mut self) {
         if let Some(worst) = self.found.get(self.wanted - 1) {
-            (self.bar, self.key) = (worst.score, worst.key);
+            (self.bar, self.latest) = (worst.score, worst.arrival);
         }
     }
 
@@ -127,6 +126,6 @@ impl Top {
         }
         self.wanted -= self.found.len();
         all.extend(self.found.drain(..));
-        (self.bar, self.key) = (NO_BAR, 0.0);
+        (self.bar, self.latest) = (NO_BAR, 0.0);
     }
 }

@@ -1,7 +1,9 @@
 //! Counting matches: a window of positions, one bit for each ad, in as many rows as a count has
 //! digits. Adding a keyword's ads is binary addition of 64 ads at a time.
 
-use super::{Scan, uniform};
+use rand_core::Rng as _;
+
+use super::{Scan, wait};
 
 /// Rows of 64 ads in the first window: few, as most searches end soon.
 pub(super) const ROWS_MIN: usize = 4;
@@ -123,8 +125,8 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         }
     }
 
-    /// Offers those of `ads`, all with the score of the bar, whose keys are above the bar's: how
-    /// many there are before the next such one is drawn at once.
+    /// Offers those of `ads`, all with the score of the bar, that arrive in time: how many come
+    /// too late before the next one that does not is drawn at once.
     fn offer_ties(
         &mut self,
         tier: i32,
@@ -134,14 +136,14 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         score: f64,
         passed: &mut Passed,
     ) {
-        let Some(room) = self.room(tier, score) else { return };
+        let Some(since) = self.since(tier, score) else { return };
         let mut left = ads;
         loop {
             if score != self.top.bar() {
                 return;
             }
-            let bar = self.top.bar_key() / room;
-            let skip = passed.skip(score, bar, self.rng);
+            let patience = self.top.latest() - since;
+            let skip = passed.skip(score, patience, self.rng);
             let count = u64::from(left.count_ones());
             if count <= skip {
                 passed.left = skip - count;
@@ -153,8 +155,10 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
             let ad = left.trailing_zeros();
             left &= left - 1;
             *passed = Passed::default();
-            let key = room * (bar + (1.0 - bar) * uniform(self.rng));
-            self.offer_with(tier, at + ad, matched, score, key);
+            // A wait that is known to be shorter than the patience.
+            let share = (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            let arrival = since - (share * (-patience).exp_m1()).ln_1p();
+            self.offer_at(tier, at + ad, matched, score, arrival);
         }
     }
 }
@@ -167,13 +171,13 @@ struct Passed {
 }
 
 impl Passed {
-    fn skip(&mut self, score: f64, bar: f64, rng: &mut super::Rng) -> u64 {
-        if self.bar != Some((score, bar)) {
-            self.bar = Some((score, bar));
-            // Each has a key above the bar with the chance 1 - bar: the number of failures before
-            // a success is geometric. As a cast it is at most u64::MAX.
+    fn skip(&mut self, score: f64, patience: f64, rng: &mut super::Rng) -> u64 {
+        if self.bar != Some((score, patience)) {
+            self.bar = Some((score, patience));
+            // The chance that k in a row wait longer is exp(-patience)^k: that one waits longer
+            // than k x patience. As a cast it is at most u64::MAX.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let drawn = (uniform(rng).ln() / bar.ln()) as u64;
+            let drawn = (wait(rng) / patience) as u64;
             self.left = drawn;
         }
         self.left
