@@ -245,24 +245,21 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
     /// Takes an ad in if it is among the best so far and admitted.
     fn offer(&mut self, tier: i32, position: u32, matched: usize, score: f64) {
         let Some(since) = self.since(tier, score) else { return };
-        let arrival = since + wait(self.rng);
-        self.offer_at(tier, position, matched, score, arrival);
+        if score == self.top.bar() {
+            let arrival = since + wait(self.rng);
+            self.offer_at(tier, position, matched, score, arrival);
+        } else if score > self.top.bar() && self.is_admitted(tier, position, score) {
+            // Most ads are turned down: so their arrivals need not be drawn.
+            let arrival = since + wait(self.rng);
+            self.push(tier, position, matched, score, arrival);
+        }
     }
 
     /// The same for one that arrives then.
-    fn offer_at(
-        &mut self,
-        tier: i32,
-        position: u32,
-        matched: usize,
-        score: f64,
-        arrival: f64,
-    ) -> bool {
-        if !self.top.takes(score, arrival) || !self.is_admitted(tier, position, score) {
-            return false;
+    fn offer_at(&mut self, tier: i32, position: u32, matched: usize, score: f64, arrival: f64) {
+        if self.top.takes(score, arrival) && self.is_admitted(tier, position, score) {
+            self.push(tier, position, matched, score, arrival);
         }
-        self.push(tier, position, matched, score, arrival);
-        true
     }
 
     fn is_admitted(&mut self, tier: i32, position: u32, score: f64) -> bool {
