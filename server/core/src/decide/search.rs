@@ -189,30 +189,36 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         let end = self.block.levels[level_end as usize].start;
         self.cursors.iter_mut().for_each(|cursor| cursor.seek(start));
         let (mut needed, mut rows) = (1, window::ROWS_MIN);
-        loop {
-            let bar = self.top.bar();
-            let unmatched = (level < level_end)
-                .then(|| self.block.levels[level as usize].ecpm * self.factors[0])
-                .filter(|score| *score >= bar);
-            let matched = self.next_matched(end, bar, &mut needed);
-            match (matched, unmatched) {
-                (None, None) => return,
-                // Where one match is surely better than none, the matched raise the bar first.
-                (Some(next), rival) if rival.is_none_or(|rival| next.score_min >= rival) => {
-                    self.window(tier.tier, next.position, start, end, needed, rows);
-                    rows = (rows * 2).min(window::ROWS_MAX);
-                }
-                _ => {
-                    self.unmatched(level);
-                    level += 1;
-                }
+        while let Some(next) = self.next_matched(end, &mut needed) {
+            // Where one match is surely better than none, the matched raise the bar first.
+            let before = level;
+            level = self.unmatched_until(level, level_end, next.score_min);
+            if level == before {
+                self.window(tier.tier, next.position, start, end, needed, rows);
+                rows = (rows * 2).min(window::ROWS_MAX);
             }
         }
+        self.unmatched_until(level, level_end, 0.0);
     }
 
-    /// The first position before `end` from which a matched ad may reach `bar`, and how many
-    /// matches that takes at least.
-    fn next_matched(&mut self, end: u32, bar: f64, needed: &mut usize) -> Option<Matched> {
+    /// Offers the levels from `level` on whose ads may be among the best, and are worth more than
+    /// `score_min` where they have no match; returns the first that is left.
+    fn unmatched_until(&mut self, mut level: u32, level_end: u32, score_min: f64) -> u32 {
+        while level < level_end {
+            let score = self.block.levels[level as usize].ecpm * self.factors[0];
+            if score < self.top.bar() || score < score_min {
+                break;
+            }
+            self.unmatched(level);
+            level += 1;
+        }
+        level
+    }
+
+    /// The first position before `end` from which a matched ad may be among the best; `needed` is
+    /// raised to how many matches that takes at least.
+    fn next_matched(&mut self, end: u32, needed: &mut usize) -> Option<Matched> {
+        let bar = self.top.bar();
         let (mut head, mut left) = (NO_POSITION, 0);
         for cursor in &self.cursors {
             head = head.min(cursor.head());

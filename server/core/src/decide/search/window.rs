@@ -22,6 +22,9 @@ impl<const BITS: usize> Window<BITS> {
 
     /// One more match for each of `ads`.
     fn add(&mut self, row: usize, ads: u64) {
+        const { assert!(ROWS_MAX.is_power_of_two()) };
+        // Never changes it; the compiler sees that it is in bounds.
+        let row = row % ROWS_MAX;
         let mut carry = ads;
         for digit in &mut self.digits {
             let sum = digit[row];
@@ -33,15 +36,18 @@ impl<const BITS: usize> Window<BITS> {
         }
     }
 
-    /// The ads that have at least `matches`.
-    fn at_least(&self, row: usize, matches: usize) -> u64 {
-        let (mut more, mut same) = (0, u64::MAX);
-        for (at, digit) in self.digits.iter().enumerate().rev() {
-            let asked = 0_u64.wrapping_sub((matches >> at & 1) as u64);
-            more |= same & digit[row] & !asked;
-            same &= !(digit[row] ^ asked);
+    /// Sets each of `hits` to the ads of its row that have at least `matches`.
+    fn at_least(&self, matches: usize, hits: &mut [u64]) {
+        // Row by row in every digit, so that the compiler takes several rows at once.
+        for (row, hit) in hits.iter_mut().enumerate().take(ROWS_MAX) {
+            let (mut more, mut same) = (0, u64::MAX);
+            for (at, digit) in self.digits.iter().enumerate().rev() {
+                let asked = 0_u64.wrapping_sub((matches >> at & 1) as u64);
+                more |= same & digit[row] & !asked;
+                same &= !(digit[row] ^ asked);
+            }
+            *hit = more | same;
         }
-        more | same
     }
 
     fn count(&self, row: usize, ad: u32) -> usize {
@@ -79,11 +85,10 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         let level = block.entries[from as usize].level;
         let is_level = block.entries[end as usize - 1].level == level;
         let mut passed = Passed::default();
-        for row in 0..rows {
-            let mut ads = self.at_least(row, needed);
-            if ads == 0 {
-                continue;
-            }
+        let mut hits = [0; ROWS_MAX];
+        window.at_least(needed, &mut hits[..rows]);
+        for (row, hit) in hits[..rows].iter().enumerate().filter(|(_, hit)| **hit != 0) {
+            let mut ads = *hit;
             // At most ROWS_MAX.
             #[allow(clippy::cast_possible_truncation)]
             let at = first + row as u32 * 64;
@@ -96,9 +101,9 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
             let ecpm = block.levels[level as usize].ecpm;
             let least = ecpm * self.factors[needed];
             if is_level && self.top.is_full() && least == self.top.bar() {
-                let better = ads & self.at_least(row, needed + 1);
-                self.offer_each(tier, row, at, better);
-                self.offer_ties(tier, at, ads & !better, needed, least, &mut passed);
+                let ties = self.with_just(needed, row, ads);
+                self.offer_each(tier, row, at, ads & !ties);
+                self.offer_ties(tier, at, ties, needed, least, &mut passed);
             } else {
                 self.offer_each(tier, row, at, ads);
             }
@@ -108,8 +113,13 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         }
     }
 
-    fn at_least(&self, row: usize, matches: usize) -> u64 {
-        self.window.as_ref().map_or(0, |window| window.at_least(row, matches))
+    /// Those of a row's `ads` that have just so many matches.
+    fn with_just(&self, matches: usize, row: usize, ads: u64) -> u64 {
+        let digits = self.window.iter().flat_map(|window| window.digits.iter().enumerate());
+        digits.fold(ads, |ads, (at, digit)| match matches >> at & 1 {
+            0 => ads & !digit[row],
+            _ => ads & digit[row],
+        })
     }
 
     fn offer_each(&mut self, tier: i32, row: usize, at: u32, ads: u64) {
