@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 
 pub use top::Candidate;
 use top::{Ranking, Top};
-use window::Window;
+use window::{ROWS_FEW, ROWS_MAX, Window};
 
 use super::Rng;
 use crate::index::{Cursor, NO_POSITION, Tier, ZoneBlock};
@@ -96,10 +96,12 @@ impl Search {
         let before = self.found.len();
         if !self.is_over {
             // Three digits count the usual number of keywords, seven all that there can be.
-            if self.lists.len() < 7 {
-                self.fill::<3>(block, &mut admits);
+            if self.lists.len() >= 7 {
+                self.fill::<7, ROWS_MAX>(block, &mut admits);
+            } else if block.entries.len() > ROWS_FEW * 64 {
+                self.fill::<3, ROWS_MAX>(block, &mut admits);
             } else {
-                self.fill::<7>(block, &mut admits);
+                self.fill::<3, ROWS_FEW>(block, &mut admits);
             }
             self.is_over = self.found.len() - before < self.wanted;
             self.wanted = self.wanted.saturating_mul(FURTHER);
@@ -112,10 +114,14 @@ impl Search {
         self.touched
     }
 
-    fn fill<const BITS: usize>(&mut self, block: &ZoneBlock, admits: &mut impl FnMut(u32) -> bool) {
+    fn fill<const BITS: usize, const ROWS: usize>(
+        &mut self,
+        block: &ZoneBlock,
+        admits: &mut impl FnMut(u32) -> bool,
+    ) {
         const { assert!(KEYWORDS_USED_MAX < 1 << 7) };
         let last = self.found.last().map(|last| Last::new(last, &self.found));
-        let mut scan = Scan::<BITS, _> {
+        let mut scan = Scan::<BITS, ROWS, _> {
             block,
             cursors: self.lists.iter().map(|list| block.postings.cursor(*list)).collect(),
             factors: &FACTORS,
@@ -163,7 +169,7 @@ impl Last {
 }
 
 /// One walk over a zone for the best ads that are left.
-struct Scan<'s, const BITS: usize, A> {
+struct Scan<'s, const BITS: usize, const ROWS: usize, A> {
     block: &'s ZoneBlock,
     cursors: SmallVec<[Cursor<'s>; 8]>,
     factors: &'s [f64; KEYWORDS_USED_MAX + 1],
@@ -173,11 +179,11 @@ struct Scan<'s, const BITS: usize, A> {
     /// The best of this tier.
     top: Top,
     admits: &'s mut A,
-    window: Option<Window<BITS>>,
+    window: Option<Window<BITS, ROWS>>,
     touched: usize,
 }
 
-impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
+impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, ROWS, A> {
     fn tier(&mut self, tier: &Tier) {
         let levels = &self.block.levels[tier.levels.start as usize..tier.levels.end as usize];
         let above = levels.partition_point(|level| level.ecpm_micros >= self.floor_ecpm_micros);
@@ -195,7 +201,7 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
             level = self.unmatched_until(level, level_end, next.score_min);
             if level == before {
                 self.window(tier.tier, next.position, start, end, needed, rows);
-                rows = (rows * 2).min(window::ROWS_MAX);
+                rows = (rows * 2).min(ROWS);
             }
         }
         self.unmatched_until(level, level_end, 0.0);

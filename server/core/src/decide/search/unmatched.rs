@@ -13,7 +13,7 @@ const FAILURES_MAX: usize = 64;
 /// Draws from it at most: they are kept in order, so that none comes twice.
 const DRAWS_MAX: usize = 4_096;
 
-impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
+impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, ROWS, A> {
     /// Offers the ads of `level` that have no match.
     pub(super) fn unmatched(&mut self, level: u32) {
         let (block, range) = (self.block, self.block.level_range(level));

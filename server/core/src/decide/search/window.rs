@@ -9,22 +9,24 @@ use super::{Scan, wait};
 pub(super) const ROWS_MIN: usize = 4;
 /// Rows in the largest: with seven digits 3.5 KiB, so all of it stays in the fastest cache.
 pub(super) const ROWS_MAX: usize = 64;
+/// Rows in the largest for a zone that has few ads: as it has to be cleared for each search.
+pub(super) const ROWS_FEW: usize = 16;
 
 /// The counts of a window's ads, least digit first.
-pub(super) struct Window<const BITS: usize> {
-    digits: [[u64; ROWS_MAX]; BITS],
+pub(super) struct Window<const BITS: usize, const ROWS: usize> {
+    digits: [[u64; ROWS]; BITS],
 }
 
-impl<const BITS: usize> Window<BITS> {
+impl<const BITS: usize, const ROWS: usize> Window<BITS, ROWS> {
     fn new() -> Self {
-        Self { digits: [[0; ROWS_MAX]; BITS] }
+        Self { digits: [[0; ROWS]; BITS] }
     }
 
     /// One more match for each of `ads`.
     fn add(&mut self, row: usize, ads: u64) {
-        const { assert!(ROWS_MAX.is_power_of_two()) };
+        const { assert!(ROWS.is_power_of_two() && ROWS <= ROWS_MAX) };
         // Never changes it; the compiler sees that it is in bounds.
-        let row = row % ROWS_MAX;
+        let row = row % ROWS;
         let mut carry = ads;
         for digit in &mut self.digits {
             let sum = digit[row];
@@ -39,7 +41,7 @@ impl<const BITS: usize> Window<BITS> {
     /// Sets each of `hits` to the ads of its row that have at least `matches`.
     fn at_least(&self, matches: usize, hits: &mut [u64]) {
         // Row by row in every digit, so that the compiler takes several rows at once.
-        for (row, hit) in hits.iter_mut().enumerate().take(ROWS_MAX) {
+        for (row, hit) in hits.iter_mut().enumerate().take(ROWS) {
             let (mut more, mut same) = (0, u64::MAX);
             for (at, digit) in self.digits.iter().enumerate().rev() {
                 let asked = 0_u64.wrapping_sub((matches >> at & 1) as u64);
@@ -60,7 +62,7 @@ impl<const BITS: usize> Window<BITS> {
     }
 }
 
-impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
+impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, ROWS, A> {
     /// Counts the matches of up to `rows` x 64 ads from `from` on, between `start` and `end`, and
     /// offers those that have at least `needed`.
     pub(super) fn window(
@@ -85,7 +87,7 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         let level = block.entries[from as usize].level;
         let is_level = block.entries[end as usize - 1].level == level;
         let mut passed = Passed::default();
-        let mut hits = [0; ROWS_MAX];
+        let mut hits = [0; ROWS];
         window.at_least(needed, &mut hits[..rows]);
         for (row, hit) in hits[..rows].iter().enumerate().filter(|(_, hit)| **hit != 0) {
             let mut ads = *hit;
