@@ -1,7 +1,9 @@
 //! The one writer of the index: takes changes, rebuilds what they touch, publishes it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 mod families;
 mod publish;

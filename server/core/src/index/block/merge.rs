@@ -2,10 +2,10 @@
 //! among a million is a walk over the numbers of the others, and not over their texts.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashSet, HashTable};
 
 use super::build::{Place, Rank, Rows, position, sorted};
 use super::postings::Lists;

@@ -1,6 +1,8 @@
 //! Campaigns that count each other's showings.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
 
 use super::Builder;
 use crate::model::{AccountId, AdvertiserId, CampaignId};

@@ -1,7 +1,8 @@
 //! From edits to what decisions read.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::super::block::{Newcomer, Place};
 use super::super::{Index, Retired, Shard, ZoneBlock, shard_of};
