@@ -10,14 +10,19 @@
 
 #[path = "support/changes.rs"]
 mod changes;
+#[path = "support/filling.rs"]
+mod filling;
 #[path = "support/market.rs"]
 mod market;
 #[path = "support/oracle.rs"]
 mod oracle;
+#[path = "support/world.rs"]
+mod world;
 
 mod decide {
     mod caps;
     mod choosing;
+    mod exact;
     mod index;
     mod looking;
     mod random;
