@@ -8,6 +8,8 @@
     reason = "a test's helpers stop the test where something is not as it must be"
 )]
 
+#[path = "support/chance.rs"]
+mod chance;
 #[path = "support/changes.rs"]
 mod changes;
 #[path = "support/filling.rs"]
@@ -26,5 +28,6 @@ mod decide {
     mod index;
     mod looking;
     mod random;
+    mod ties;
     mod verdicts;
 }
