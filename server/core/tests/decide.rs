@@ -23,6 +23,7 @@ mod world;
 
 mod decide {
     mod caps;
+    mod changed;
     mod choosing;
     mod exact;
     mod index;
