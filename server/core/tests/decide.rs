@@ -28,6 +28,7 @@ mod decide {
     mod exact;
     mod index;
     mod looking;
+    mod page;
     mod random;
     mod ties;
     mod verdicts;
