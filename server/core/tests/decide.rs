@@ -26,6 +26,7 @@ mod decide {
     mod changed;
     mod choosing;
     mod exact;
+    mod explain;
     mod index;
     mod looking;
     mod page;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use rand_xoshiro::rand_core::SeedableRng;
-use slotwise_core::decide::{Decision, PageRules, Rng, Strict};
+use slotwise_core::decide::{Decision, Page, PageRules, Query, Rng, Strict};
 use slotwise_core::index::Change;
-use slotwise_core::model::{Ad, CapLevel, Names, Placement, Zone, ZoneSerial};
+use slotwise_core::model::{Ad, CapLevel, Names, Placement, Size, Zone, ZoneSerial};
 
 use crate::chance::{assert_follows, assert_uniform};
 use crate::filling::{Filling, PlainRules, Seen};
@@ -15,28 +15,30 @@ use crate::market::{DAY_US, Market, SITE, START_US, cases, query, zone};
 use crate::oracle::{PlainAd, PlainQuery, Rank, ranking};
 use crate::world::{Dice, Recipe, World, profile_of, query_of, recipe};
 
-const ZONES: [&str; 3] = ["z0", "z1", "z2"];
+pub(super) const ZONES: [&str; 3] = ["z0", "z1", "z2"];
 const LABELS: [&str; 3] = ["cars", "beer", "banks"];
 
 /// Three zones of one world: what each ad is worth in each of them, if it is there.
 #[derive(Clone, Debug)]
-struct Pages {
-    world: World,
-    prices: Vec<[Option<i64>; 3]>,
-    rules: PlainRules,
+pub(super) struct Pages {
+    pub(super) world: World,
+    pub(super) prices: Vec<[Option<i64>; 3]>,
+    pub(super) rules: PlainRules,
+    /// Asked for by themselves: the rules of pages do not hold.
+    pub(super) are_single: bool,
 }
 
 /// One place of a page.
 #[derive(Clone, Debug)]
-struct Place {
-    zone: usize,
-    count: usize,
-    asked: PlainQuery,
+pub(super) struct Place {
+    pub(super) zone: usize,
+    pub(super) count: usize,
+    pub(super) asked: PlainQuery,
 }
 
 impl Pages {
     /// Every ad in two zones of three, at several prices.
-    fn new(recipe: &Recipe, are_distinct: bool) -> Self {
+    pub(super) fn new(recipe: &Recipe, are_distinct: bool) -> Self {
         let (world, mut dice) = (recipe.make(), Dice::new(recipe.seed ^ 4));
         let mut price = |at: usize, zone: usize, micros: i64| {
             let distinct = 1_000_000_000 + i64::try_from(at * 3 + zone).unwrap() * 7_919;
@@ -53,17 +55,17 @@ impl Pages {
         };
         let labels = (0..world.campaigns.len()).map(label).collect();
         let campaign_max = dice.below(4);
-        Self { world, prices, rules: PlainRules { campaign_max, labels } }
+        Self { world, prices, rules: PlainRules { campaign_max, labels }, are_single: false }
     }
 
     /// The same ads at their prices in all three zones, without page rules of their own.
     fn alike(ads: usize) -> Self {
         let world = World::plain(vec![(250_000_000, vec![]); ads]);
         let rules = PlainRules { campaign_max: 0, labels: vec![BTreeSet::new()] };
-        Self { world, prices: vec![[Some(250_000_000); 3]; ads], rules }
+        Self { world, prices: vec![[Some(250_000_000); 3]; ads], rules, are_single: false }
     }
 
-    fn market(&self) -> Market {
+    pub(super) fn market(&self) -> Market {
         let zone = |(at, id): (u32, &&str)| {
             let serial = ZoneSerial(10 + at);
             Change::Zone(Zone { serial, id: (*id).into(), ..zone() })
@@ -92,7 +94,7 @@ impl Pages {
     }
 
     /// What is eligible for a place, best first.
-    fn ranks(&self, place: &Place) -> Vec<Rank> {
+    pub(super) fn ranks(&self, place: &Place) -> Vec<Rank> {
         let priced = self.prices.iter().map(|prices| prices[place.zone]).zip(&self.world.ads);
         let there = priced.enumerate().filter_map(|(at, (price, ad))| Some((at, price?, ad)));
         let (numbers, ads): (Vec<usize>, Vec<PlainAd>) =
@@ -101,11 +103,31 @@ impl Pages {
         ranks.into_iter().map(|rank| Rank { ad: numbers[rank.ad], ..rank }).collect()
     }
 
-    fn filling(&self, places: &[Place], past: &[Seen]) -> Filling<'_> {
+    pub(super) fn filling(&self, places: &[Place], past: &[Seen]) -> Filling<'_> {
         let of = self.world.ads.iter().map(|ad| ad.campaign).collect();
         let places = places.iter().map(|place| (self.ranks(place), place.count)).collect();
         let filling = Filling::new(&self.world.campaigns, of, START_US, past, places);
-        filling.on_page(self.rules.clone())
+        if self.are_single { filling } else { filling.on_page(self.rules.clone()) }
+    }
+
+    /// A decision over these places, only in these sizes.
+    pub(super) fn decision(
+        &self,
+        market: &Market,
+        page: Page,
+        places: &[Place],
+        seed: u64,
+        sizes: &[Size],
+    ) -> Decision {
+        let campaign_max = u32::try_from(self.rules.campaign_max).unwrap();
+        let rules = (!self.are_single).then_some(PageRules { campaign_max });
+        let page = Page { rules, ..page };
+        let place = |place: &Place| {
+            let block = market.index.zone(SITE, ZONES[place.zone]).unwrap();
+            let query = query_of(&place.asked, place.count).split().1;
+            (block, Query { sizes: sizes.to_vec(), ..query })
+        };
+        Decision::new(page, places.iter().map(place), Rng::seed_from_u64(seed))
     }
 
     /// What is chosen, in the order of choosing, as (place, ad, score, matched).
@@ -116,14 +138,7 @@ impl Pages {
         past: &[Seen],
         seed: u64,
     ) -> Vec<(usize, usize, f64, u32)> {
-        let (mut page, _) = query(1).split();
-        let campaign_max = u32::try_from(self.rules.campaign_max).unwrap();
-        page.rules = Some(PageRules { campaign_max });
-        let place = |place: &Place| {
-            let block = market.index.zone(SITE, ZONES[place.zone]).unwrap();
-            (block, query_of(&place.asked, place.count).split().1)
-        };
-        let mut decision = Decision::new(page, places.iter().map(place), Rng::seed_from_u64(seed));
+        let mut decision = self.decision(market, query(1).split().0, places, seed, &[]);
         let campaigns = market.index.campaigns();
         decision.look(&campaigns);
         decision.admit(&campaigns, &mut profile_of(past), 1, Strict::Local).unwrap();
@@ -135,7 +150,7 @@ impl Pages {
     }
 }
 
-fn place(zone: usize, count: usize) -> Place {
+pub(super) fn place(zone: usize, count: usize) -> Place {
     let asked = PlainQuery {
         now_us: START_US,
         keywords: BTreeSet::new(),
@@ -146,7 +161,7 @@ fn place(zone: usize, count: usize) -> Place {
 }
 
 /// One to six places, some in the same zone.
-fn places(world: &World, dice: &mut Dice) -> Vec<Place> {
+pub(super) fn places(world: &World, dice: &mut Dice) -> Vec<Place> {
     let mut one = || {
         let up_to = dice.one_of(&[0, 1, 3, 8]);
         let asked = world.ask(dice, up_to);
