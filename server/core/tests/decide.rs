@@ -8,18 +8,29 @@
     reason = "a test's helpers stop the test where something is not as it must be"
 )]
 
+#[path = "support/chance.rs"]
+mod chance;
 #[path = "support/changes.rs"]
 mod changes;
+#[path = "support/filling.rs"]
+mod filling;
 #[path = "support/market.rs"]
 mod market;
 #[path = "support/oracle.rs"]
 mod oracle;
+#[path = "support/world.rs"]
+mod world;
 
 mod decide {
     mod caps;
+    mod changed;
     mod choosing;
+    mod exact;
+    mod explain;
     mod index;
     mod looking;
+    mod page;
     mod random;
+    mod ties;
     mod verdicts;
 }

@@ -10,8 +10,22 @@ use slotwise_core::model::{
     ZoneSerial,
 };
 
-use crate::changes::{Catalogue, Step, shown};
-use crate::market::{DAY_US, Market, SITE, START_US, ad, campaign, capped, cases, ground, zone};
+use crate::changes::{Catalogue, SITES, Step, ZONES, shown};
+use crate::market::{
+    DAY_US, Market, SITE, START_US, ad, campaign, capped, cases, decided, ground, zone,
+};
+
+/// What an index decides in every zone, for every set of keywords.
+fn decisions(index: &Index) -> Vec<Vec<(String, u64, u32)>> {
+    let zones = SITES.iter().flat_map(|site| ZONES.iter().map(|zone| (*site, *zone)));
+    let asked = zones.flat_map(|zone| (0..1_u32 << 5).map(move |set| (zone, set)));
+    let words = ["k0", "k1", "k2", "k3", "k4"];
+    let decide = |(zone, set): ((&str, &str), u32)| {
+        let has = |(at, word): (usize, &'static str)| (set >> at & 1 == 1).then_some(word);
+        decided(index, zone, words.into_iter().enumerate().filter_map(has), 9, set.into())
+    };
+    asked.map(decide).collect()
+}
 
 /// Batches of steps, with a number that says in which order each batch's changes arrive.
 fn history() -> impl Strategy<Value = Vec<(Vec<Step>, usize)>> {
@@ -41,6 +55,7 @@ proptest! {
             prop_assert_eq!(from_scratch.apply(catalogue.everything(), version, &fresh), []);
             let serials = catalogue.serials();
             prop_assert_eq!(shown(&index, serials), shown(&fresh, serials));
+            prop_assert_eq!(decisions(&index), decisions(&fresh));
             prop_assert_eq!(builder.ads_len(), catalogue.ads_len());
             prop_assert_eq!(from_scratch.ads_len(), catalogue.ads_len());
         }

@@ -13,8 +13,8 @@ use slotwise_core::model::{
 use crate::market::{DAY_US, HOUR_US, START_US};
 
 const ACCOUNTS: [&str; 2] = ["net", "pub"];
-const SITES: [&str; 3] = ["s0", "s1", "s2"];
-const ZONES: [&str; 3] = ["z0", "z1", "z2"];
+pub(crate) const SITES: [&str; 3] = ["s0", "s1", "s2"];
+pub(crate) const ZONES: [&str; 3] = ["z0", "z1", "z2"];
 const CAMPAIGNS: [&str; 5] = ["x:1", "x:2", "x:3", "y:1", "y:2"];
 const UNITS: [&str; 3] = ["u0", "u1", "u2"];
 
@@ -218,7 +218,9 @@ impl Catalogue {
             campaign: campaign.clone(),
             unit: unit.clone(),
             placements,
-            keywords: Keywords::new([format!("k{}", value % 4).as_str()]),
+            keywords: Keywords::new(
+                [format!("k{}", value % 4), format!("k{}", value % 5)].iter().map(String::as_str),
+            ),
             excluded_keywords: Keywords::default(),
             size: value.is_multiple_of(2).then_some(Size { width: value.into(), height: 1 }),
         };

@@ -225,3 +225,27 @@ impl Market {
 pub(crate) fn units(answer: &[Chosen]) -> Vec<String> {
     answer.iter().map(|chosen| chosen.unit.clone()).collect()
 }
+
+/// What an index decides for an unknown visitor: who wins, as (campaign/unit, score, matched), with
+/// scores as bits.
+pub(crate) fn decided<'k>(
+    index: &Index,
+    (site, zone): (&str, &str),
+    keywords: impl IntoIterator<Item = &'k str>,
+    count: usize,
+    seed: u64,
+) -> Vec<(String, u64, u32)> {
+    let Some(block) = index.zone(site, zone) else { return Vec::new() };
+    let (mut page, mut query) = query(count).split();
+    page.visitor_known = false;
+    query.keywords = Keywords::new(keywords);
+    let mut decision = Decision::new(page, [(block, query)], Rng::seed_from_u64(seed));
+    decision.look(&index.campaigns());
+    let campaigns = index.campaigns();
+    decision.admit(&campaigns, &mut Profile::default(), 1, Strict::Local).unwrap();
+    let named = |winner: decide::Winner<'_>| {
+        let Ad { campaign, unit, .. } = &*winner.entry.ad;
+        (format!("{campaign}/{unit}"), winner.score.to_bits(), winner.matched)
+    };
+    decision.winners().map(named).collect()
+}
