@@ -19,8 +19,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+pub(crate) use block::{Cursor, NO_POSITION, SizeCodes, Tier};
 pub use block::{Entry, ZoneBlock};
 pub use builder::Builder;
+pub(crate) use campaigns::Gate;
 pub use campaigns::{CampaignRow, CampaignTable, Campaigns};
 pub use change::{Change, Key, Rejected};
 

@@ -1,19 +1,66 @@
 //! Whether a visitor may see an ad once more.
 
 use crate::index::Entry;
-use crate::model::{Campaign, CapLevel, Profile};
+use crate::model::{Campaign, Cap, CapLevel, Exposure, Profile};
+
+/// A cap that is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) cap: Cap,
+    /// What it counts now.
+    pub(super) seen: usize,
+    /// When it counts one less than it allows, in microseconds of Unix time.
+    pub(super) free_at_us: i64,
+}
 
 /// Whether one more showing of `entry` holds under every cap of its campaign. That it can be
 /// recorded is for [`Profile::record`] to say.
 pub(super) fn fits(campaign: &Campaign, entry: &Entry, profile: &Profile, now_us: i64) -> bool {
-    campaign.caps.iter().all(|cap| {
-        let seen = profile.count(&campaign.advertiser, cap.window_us, now_us, |exposure| match cap
-            .level
-        {
-            CapLevel::Ad => exposure.ad == entry.ad.serial,
-            CapLevel::Campaign => exposure.campaign == entry.campaign,
-            CapLevel::Advertiser => true,
+    reached(campaign, entry, profile, now_us).is_none()
+}
+
+/// The first cap of the campaign that is reached.
+pub(super) fn reached(
+    campaign: &Campaign,
+    entry: &Entry,
+    profile: &Profile,
+    now_us: i64,
+) -> Option<Cap> {
+    let is_reached = |cap: &&Cap| {
+        let seen = profile.count(&campaign.advertiser, cap.window_us, now_us, |exposure| {
+            counts(**cap, entry, exposure)
         });
-        seen < cap.impressions_max as usize
-    })
+        seen >= cap.impressions_max as usize
+    };
+    campaign.caps.iter().find(is_reached).copied()
+}
+
+/// What a person should know of a cap that is reached.
+pub(super) fn told(
+    cap: Cap,
+    campaign: &Campaign,
+    entry: &Entry,
+    profile: &Profile,
+    now_us: i64,
+) -> Reached {
+    let list = profile.list(&campaign.advertiser);
+    let mut counted: Vec<i64> = list
+        .iter()
+        .filter(|seen| now_us.saturating_sub(seen.at_us) < cap.window_us)
+        .filter(|seen| counts(cap, entry, seen))
+        .map(|seen| seen.at_us)
+        .collect();
+    counted.sort_unstable();
+    // The one that has to leave the window before there is room again.
+    let leaves = counted.len().checked_sub(cap.impressions_max as usize);
+    let at_us = leaves.and_then(|at| counted.get(at)).copied().unwrap_or(now_us);
+    Reached { cap, seen: counted.len(), free_at_us: at_us.saturating_add(cap.window_us) }
+}
+
+fn counts(cap: Cap, entry: &Entry, exposure: &Exposure) -> bool {
+    match cap.level {
+        CapLevel::Ad => exposure.ad == entry.serial,
+        CapLevel::Campaign => exposure.campaign == entry.campaign,
+        CapLevel::Advertiser => true,
+    }
 }

@@ -1,36 +1,14 @@
-//! Whether an ad may be shown here and now, whatever it is worth and whoever has seen it.
+//! Whether an ad may be shown here and now, whatever it is worth and however often it was seen.
 
-use crate::index::{Entry, ZoneBlock};
-use crate::model::{Blocks, Campaign, Context, Keywords, Size, Status};
+use super::{Page, Query};
+use crate::index::{Campaigns, Entry, Gate, SizeCodes, ZoneBlock};
+use crate::model::{Blocks, Campaign, CampaignSerial, Clause, Profile, Segmented};
 
-/// One question, checked and normalised.
-#[derive(Clone, Debug)]
-pub struct Query {
-    /// The instant to decide for, in microseconds of Unix time.
-    pub now_us: i64,
-    /// The hour of the week at that instant in the account's time zone: 0 is Monday 00:00.
-    pub hour_of_week: u8,
-    /// How many ads at most; at least 1.
-    pub count: usize,
-    /// What the page or the search is about; at most [`crate::model::KEYWORDS_USED_MAX`].
-    pub keywords: Keywords,
-    /// Micros per 1,000 impressions; the zone's own floor holds as well.
-    pub floor_ecpm_micros: i64,
-    /// Only these sizes; empty: the zone's own.
-    pub sizes: Vec<Size>,
-    /// What the caller will not show; the site's own blocks hold as well.
-    pub blocks: Blocks,
-    /// What is known of the visit.
-    pub context: Context,
-    /// Whether the visitor is known.
-    pub visitor_known: bool,
-    /// Whether budgets are left out, as in a replay at another instant.
-    pub without_budgets: bool,
-}
-
-/// Why an ad was turned down. Of several reasons, the first in this order.
+/// What becomes of a candidate. Of several reasons, the first in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
+    /// It is in the answer.
+    Chosen,
     /// Its campaign is switched off.
     CampaignPaused,
     /// Its flight has not begun.
@@ -53,56 +31,181 @@ pub enum Verdict {
     Targeting,
     /// Its campaign wants a known visitor.
     UserRequired,
+    /// A cap of its campaign is reached.
+    FrequencyCapped,
+    /// What is stored of the visitor decides, and cannot be had.
+    ProfileUnavailable,
+    /// Its campaign's budget is spent.
+    BudgetSpent,
     /// Its campaign has a budget, and these are not kept by this version.
     BudgetUnavailable,
+    /// Its campaign's budget is spread over the day, and it is not its turn.
+    Paced,
+    /// The page has as many ads of its campaign as it may have, or this very ad.
+    CampaignOnPage,
+    /// A competitor of its advertiser is on the page.
+    CompetitorOnPage,
+    /// Others are worth more.
+    Outranked,
 }
 
-impl Query {
-    /// Why `entry` is turned down, if it is; caps come later, see [`super::Decision::admit`].
-    pub fn turns_down(
-        &self,
-        block: &ZoneBlock,
-        entry: &Entry,
-        campaign: &Campaign,
-    ) -> Option<Verdict> {
-        let site = &block.site.blocks;
-        let sizes = if self.sizes.is_empty() { &block.zone.sizes[..] } else { &self.sizes };
-        let fits = |size: Option<Size>| size.is_some_and(|size| sizes.contains(&size));
-        let floor = self.floor_ecpm_micros.max(block.zone.floor_ecpm_micros);
-        let blocks = [&self.blocks, site];
-        let by = |is_blocked: &dyn Fn(&Blocks) -> bool| blocks.into_iter().any(is_blocked);
-        let is_sized = sizes.is_empty() || fits(entry.ad.size);
-        // In the order of the verdicts; the costly tests come last, and are rarely reached.
-        Some(if campaign.status == Status::Paused {
-            Verdict::CampaignPaused
-        } else if self.now_us < campaign.flight.start_us {
-            Verdict::FlightNotStarted
-        } else if self.now_us >= campaign.flight.end_us {
-            Verdict::FlightEnded
-        } else if !is_sized {
-            Verdict::Size
-        } else if entry.ecpm_micros < floor {
-            Verdict::BelowFloor
-        } else if by(&|blocks| blocks.advertiser(&campaign.advertiser)) {
-            Verdict::BlockedAdvertiser
-        } else if by(&|blocks| blocks.category(&campaign.categories).is_some()) {
-            Verdict::BlockedCategory
-        } else if by(&|blocks| blocks.domain(&campaign.advertiser_domains).is_some()) {
-            Verdict::BlockedDomain
-        } else if self.keywords.first_common(&entry.ad.excluded_keywords).is_some() {
-            Verdict::ExcludedKeyword
-        } else if campaign
-            .targeting
-            .as_deref()
-            .is_some_and(|targeting| targeting.fails(&self.context, self.hour_of_week).is_some())
+impl Verdict {
+    /// How many verdicts there are.
+    pub const COUNT: usize = Self::Outranked as usize + 1;
+
+    /// All of them, in order.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Chosen,
+        Self::CampaignPaused,
+        Self::FlightNotStarted,
+        Self::FlightEnded,
+        Self::Size,
+        Self::BelowFloor,
+        Self::BlockedAdvertiser,
+        Self::BlockedCategory,
+        Self::BlockedDomain,
+        Self::ExcludedKeyword,
+        Self::Targeting,
+        Self::UserRequired,
+        Self::FrequencyCapped,
+        Self::ProfileUnavailable,
+        Self::BudgetSpent,
+        Self::BudgetUnavailable,
+        Self::Paced,
+        Self::CampaignOnPage,
+        Self::CompetitorOnPage,
+        Self::Outranked,
+    ];
+}
+
+/// Judges the candidates of one zone for one request.
+pub(super) struct Judge<'a> {
+    pub(super) page: &'a Page,
+    pub(super) query: &'a Query,
+    pub(super) block: &'a ZoneBlock,
+    pub(super) campaigns: &'a Campaigns,
+    /// What is known of the visitor; nothing: not read.
+    pub(super) profile: Option<&'a Profile>,
+    floor_ecpm_micros: i64,
+    sizes: SizeCodes<'a>,
+    has_blocks: bool,
+    country_bit: u64,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(
+        page: &'a Page,
+        query: &'a Query,
+        block: &'a ZoneBlock,
+        campaigns: &'a Campaigns,
+        profile: Option<&'a Profile>,
+    ) -> Self {
+        let sizes = if query.sizes.is_empty() { &block.zone.sizes[..] } else { &query.sizes };
+        Self {
+            page,
+            query,
+            block,
+            campaigns,
+            profile,
+            floor_ecpm_micros: query.floor(block),
+            sizes: block.size_codes(sizes),
+            has_blocks: !page.blocks.is_empty() || !block.site.blocks.is_empty(),
+            country_bit: page.context.country.map_or(0, |country| country.bit()),
+        }
+    }
+
+    /// Whether nothing speaks against the ad, caps and segments that were not read aside.
+    pub(super) fn admits(&self, position: u32) -> bool {
+        self.turns_down(&self.block.entries[position as usize]).is_none()
+    }
+
+    /// What speaks against `entry`, caps aside; where what is stored of the visitor would decide
+    /// and was not read, that does not.
+    pub(super) fn turns_down(&self, entry: &Entry) -> Option<Verdict> {
+        let Some(gate) = self.campaigns.gate(entry.campaign) else {
+            // A campaign that is gone from the table is gone, whatever the block still holds.
+            return Some(Verdict::CampaignPaused);
+        };
+        // In the order of the verdicts; the costly tests are reached where there is something to
+        // test.
+        if gate.asks & Gate::PAUSED != 0 {
+            return Some(Verdict::CampaignPaused);
+        }
+        if self.page.now_us < gate.start_us {
+            return Some(Verdict::FlightNotStarted);
+        }
+        if self.page.now_us >= gate.end_us {
+            return Some(Verdict::FlightEnded);
+        }
+        if !self.sizes.fit(entry) {
+            return Some(Verdict::Size);
+        }
+        if self.floor_ecpm_micros > 0 && self.block.ecpm_micros(entry) < self.floor_ecpm_micros {
+            return Some(Verdict::BelowFloor);
+        }
+        if self.has_blocks
+            && let Some(verdict) = self.blocked(self.campaign(entry.campaign)?)
         {
-            Verdict::Targeting
-        } else if campaign.requires_user && !self.visitor_known {
-            Verdict::UserRequired
-        } else if campaign.has_budget && !self.without_budgets {
-            Verdict::BudgetUnavailable
+            return Some(verdict);
+        }
+        if entry.excludes && self.excluded(entry).is_some() {
+            return Some(Verdict::ExcludedKeyword);
+        }
+        if gate.asks == 0 { None } else { self.turned_down_by(gate, entry) }
+    }
+
+    fn turned_down_by(&self, gate: &Gate, entry: &Entry) -> Option<Verdict> {
+        if gate.asks & Gate::TARGETING != 0 {
+            let is_elsewhere = gate.countries & self.country_bit == 0 && gate.countries != u64::MAX;
+            if is_elsewhere || self.off_target(self.campaign(entry.campaign)?).is_some() {
+                return Some(Verdict::Targeting);
+            }
+        }
+        if gate.asks & Gate::USER != 0 && !self.page.visitor_known {
+            return Some(Verdict::UserRequired);
+        }
+        let is_unpaid = gate.asks & Gate::BUDGET != 0 && !self.page.without_budgets;
+        is_unpaid.then_some(Verdict::BudgetUnavailable)
+    }
+
+    pub(super) fn campaign(&self, serial: CampaignSerial) -> Option<&'a Campaign> {
+        self.campaigns.get(serial).map(|row| &row.campaign)
+    }
+
+    /// The keyword of the request that the ad must not stand beside.
+    pub(super) fn excluded(&self, entry: &'a Entry) -> Option<&'a str> {
+        self.query.keywords.first_common(&entry.ad.excluded_keywords)
+    }
+
+    fn blocked(&self, campaign: &Campaign) -> Option<Verdict> {
+        let lists = [&self.page.blocks, &self.block.site.blocks];
+        let by = |is_blocked: &dyn Fn(&Blocks) -> bool| lists.into_iter().any(is_blocked);
+        if by(&|blocks| blocks.advertiser(&campaign.advertiser)) {
+            Some(Verdict::BlockedAdvertiser)
+        } else if by(&|blocks| blocks.category(&campaign.categories).is_some()) {
+            Some(Verdict::BlockedCategory)
+        } else if by(&|blocks| blocks.domain(&campaign.advertiser_domains).is_some()) {
+            Some(Verdict::BlockedDomain)
         } else {
-            return None;
+            None
+        }
+    }
+
+    /// The targeting clause that does not hold.
+    pub(super) fn off_target(&self, campaign: &Campaign) -> Option<Clause> {
+        let targeting = campaign.targeting.as_deref()?;
+        targeting.fails(&self.page.context, self.page.hour_of_week).or_else(|| {
+            match self.segmented(campaign) {
+                Segmented::Fails(clause) => Some(clause),
+                Segmented::Fits | Segmented::AsksProfile => None,
+            }
+        })
+    }
+
+    /// What the clauses on segments say.
+    pub(super) fn segmented(&self, campaign: &Campaign) -> Segmented {
+        campaign.targeting.as_deref().map_or(Segmented::Fits, |targeting| {
+            targeting.segmented(&self.page.context.segments, self.profile, self.page.now_us)
         })
     }
 }

@@ -1,6 +1,9 @@
 //! Caps that hold across all nodes: what has to be asked of the store, and what it said.
 
-use crate::model::{AdSerial, AdvertiserId, Cap, Exposure};
+use super::settle::Rules;
+use super::{Decision, admission};
+use crate::index::Campaigns;
+use crate::model::{AdSerial, AdvertiserId, Cap, Exposure, Profile};
 
 /// Candidates that the store is asked about for one answer: the best of them; the others of
 /// campaigns with strict caps are not shown this time. Some kilobytes and one short script.
@@ -40,4 +43,77 @@ pub struct StrictCandidate {
     /// Places of the answer that better ads of other campaigns take: it is in only if these and
     /// the admitted ones before it are fewer than [`StrictAsk::count`].
     pub taken_before: usize,
+}
+
+impl Decision {
+    /// What the store has to be asked, as far as `profile` can foresee.
+    pub(super) fn strict_ask(
+        &mut self,
+        campaigns: &Campaigns,
+        mut profile: Profile,
+        decision: u64,
+    ) -> StrictAsk {
+        match self.page.rules {
+            None => self.strict_ranking(campaigns, &mut profile, decision),
+            Some(_) => self.strict_on_page(campaigns, &mut profile, decision),
+        }
+    }
+
+    /// The ads that may be in the answer, whatever the store says of the ones before.
+    fn strict_ranking(
+        &mut self,
+        campaigns: &Campaigns,
+        profile: &mut Profile,
+        decision: u64,
+    ) -> StrictAsk {
+        let mut ask = StrictAsk { count: self.slots[0].query.count, candidates: Vec::new() };
+        let (mut taken, mut at) = (0, 0);
+        while taken < ask.count && ask.candidates.len() < STRICT_CANDIDATES_MAX {
+            let slot = &mut self.slots[0];
+            let next = slot.candidate(at, &self.page, campaigns, Some(profile), &self.barred);
+            let Some(candidate) = next else { break };
+            at += 1;
+            let entry = self.slots[0].entry(candidate);
+            let Some(row) = campaigns.get(entry.campaign) else { continue };
+            let (life_us, now_us) = (row.exposure_life_us, self.page.now_us);
+            let fits = || admission::fits(&row.campaign, entry, profile, now_us);
+            if life_us > 0 && !fits() {
+                continue;
+            }
+            let exposure = self.exposure(0, entry, life_us, decision);
+            let advertiser = row.campaign.advertiser.clone();
+            if row.campaign.asks_the_store() {
+                let caps = row.campaign.caps.clone();
+                let asked = StrictCandidate { advertiser, exposure, caps, taken_before: taken };
+                ask.candidates.push(asked);
+            } else if life_us == 0 || profile.record(&advertiser, exposure, now_us).is_ok() {
+                taken += 1;
+            }
+        }
+        ask
+    }
+
+    /// The ads that are on the page if the store grants them all: what is refused leaves its
+    /// place to ads that need not be asked for.
+    fn strict_on_page(
+        &mut self,
+        campaigns: &Campaigns,
+        profile: &mut Profile,
+        decision: u64,
+    ) -> StrictAsk {
+        self.settle(campaigns, Some(profile), Rules::Foresee { decision });
+        let asked = self.picks.iter().filter(|pick| pick.is_strict);
+        let candidate = |pick: &super::settle::Pick| {
+            let entry = self.slots[pick.slot].entry(pick.candidate);
+            let row = campaigns.get(entry.campaign)?;
+            Some(StrictCandidate {
+                advertiser: row.campaign.advertiser.clone(),
+                exposure: self.exposure(pick.slot, entry, row.exposure_life_us, decision),
+                caps: row.campaign.caps.clone(),
+                taken_before: 0,
+            })
+        };
+        let candidates: Vec<_> = asked.filter_map(candidate).collect();
+        StrictAsk { count: candidates.len(), candidates }
+    }
 }

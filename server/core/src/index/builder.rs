@@ -9,7 +9,8 @@ mod publish;
 use families::{Family, FamilyKey, leave_family};
 use publish::{ZoneEdit, touch};
 
-use super::{CampaignRow, CampaignTable, Change, Entry, Index, Key, Rejected, Retired};
+use super::block::Newcomer;
+use super::{CampaignRow, CampaignTable, Change, Index, Key, Rejected, Retired};
 use crate::model::{
     Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, Site, SiteId, Status, Zone, ZoneId,
     ZoneSerial,
@@ -278,7 +279,7 @@ impl Builder {
         for place in &ad.placements {
             let Some(zone) = find_zone(&self.sites, &place.site, &place.zone) else { continue };
             let edit = touch(&mut self.edits, &zone);
-            edit.added.retain(|entry| entry.ad.serial != ad.serial);
+            edit.added.remove(&ad.serial);
             edit.removed.insert(ad.serial);
         }
     }
@@ -290,12 +291,13 @@ impl Builder {
             let ecpm = place.ecpm_micros.or(campaign.thousand_impressions_micros);
             let zone = find_zone(&self.sites, &place.site, &place.zone);
             let (Some(ecpm_micros), Some(zone)) = (ecpm, zone) else { continue };
-            touch(&mut self.edits, &zone).added.push(Entry {
+            let newcomer = Newcomer {
                 ad: Arc::clone(ad),
                 campaign: campaign.serial,
                 tier: campaign.tier,
                 ecpm_micros,
-            });
+            };
+            touch(&mut self.edits, &zone).added.insert(ad.serial, newcomer);
         }
     }
 }

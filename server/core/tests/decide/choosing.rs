@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use slotwise_core::decide::Query;
 use slotwise_core::model::{Blocks, Profile};
 
-use crate::market::{Chosen, Market, ad, campaign, query, query_for, units};
+use crate::market::{Chosen, Market, Query, ad, campaign, query, query_for, units};
 use crate::oracle::chi_square;
 
 /// Upper 0.1 % point of the chi-square distribution with 4 degrees of freedom.

@@ -214,13 +214,14 @@ fn what_is_retired_is_freed_once_nobody_reads_it() {
     assert!(!Arc::ptr_eq(&block, &market.block()), "another block is shown");
 
     market.builder.sweep();
-    assert_eq!(block.entries[0].ecpm_micros, 250_000_000, "a reader keeps what it reads");
+    assert_eq!(block.ecpm_micros(&block.entries[0]), 250_000_000, "a reader keeps what it reads");
     drop((block, table));
     assert!(is_alive(&old_block) && is_alive(&old_table), "it is not freed on a reader's thread");
     market.builder.sweep();
     assert!(!is_alive(&old_table), "the table");
     assert!(!is_alive(&old_block), "the block");
-    assert_eq!(market.block().entries[0].ecpm_micros, 300_000_000);
+    let block = market.block();
+    assert_eq!(block.ecpm_micros(&block.entries[0]), 300_000_000);
 }
 
 #[test]
@@ -251,7 +252,8 @@ fn what_an_adoption_retires_is_freed_as_well() {
     assert!(is_alive(&block) && is_alive(&table));
     builder.sweep();
     assert!(!is_alive(&block) && !is_alive(&table));
-    assert_eq!(index.zone(SITE, "top").unwrap().entries[0].ecpm_micros, 300_000_000);
+    let block = index.zone(SITE, "top").unwrap();
+    assert_eq!(block.ecpm_micros(&block.entries[0]), 300_000_000);
 }
 
 fn is_alive<T>(weak: &Weak<T>) -> bool {

@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
-use slotwise_core::decide::Query;
 use slotwise_core::index::Change;
 use slotwise_core::model::{Ad, CapLevel, Flight, Keywords, Placement, Profile, Status, Zone};
 
-use crate::market::{DAY_US, HOUR_US, MINUTE_US, Market, START_US, ad, capped, cases, query, zone};
+use crate::market::{
+    DAY_US, HOUR_US, MINUTE_US, Market, Query, START_US, ad, capped, cases, query, zone,
+};
 use crate::oracle::{History, PlainAd, PlainCampaign, PlainQuery, ranking};
 
 /// Each word in the ways that a caller may write it; the first is the normal form.

@@ -1,12 +1,13 @@
 //! Of several reasons to turn an ad down, the first in the contract's order is given.
 
-use slotwise_core::decide::{Query, Verdict};
+use slotwise_core::decide::{Explainer, Strict, Verdict};
 use slotwise_core::index::Change;
 use slotwise_core::model::{
-    Ad, Blocks, Campaign, Keywords, Placement, Site, Size, Status, Targeting, Zone,
+    Ad, AdSerial, Blocks, Campaign, CampaignSerial, Cap, CapLevel, Exposure, Keywords, Names,
+    Placement, Profile, Site, Size, Status, Targeting, Zone, ZoneSerial,
 };
 
-use crate::market::{ACCOUNT, Market, SITE, START_US, ad, campaign, query, zone};
+use crate::market::{ACCOUNT, DAY_US, Market, Query, SITE, START_US, ad, campaign, query, zone};
 
 /// One candidate with everything around it.
 struct Scene {
@@ -15,6 +16,10 @@ struct Scene {
     campaign: Campaign,
     ad: Ad,
     query: Query,
+    /// Whether the request blocks its advertiser, a category, a domain.
+    blocked: [bool; 3],
+    profile: Profile,
+    is_profile_known: bool,
 }
 
 impl Scene {
@@ -27,32 +32,57 @@ impl Scene {
         ad.size = Some(Size { width: 300, height: 250 });
         let mut query = query(1);
         query.keywords = Keywords::new(["war"]);
-        Self { zone: zone(), site: Blocks::default(), campaign, ad, query }
+        Self {
+            zone: zone(),
+            site: Blocks::default(),
+            campaign,
+            ad,
+            query,
+            blocked: [false; 3],
+            profile: Profile::default(),
+            is_profile_known: true,
+        }
     }
 
     fn verdict(self) -> Option<Verdict> {
         let mut market = Market::new(vec![self.campaign], vec![self.ad]);
         let site = Site { id: SITE.into(), account: ACCOUNT.into(), blocks: self.site };
         market.apply(vec![Change::Site(site), Change::Zone(self.zone)]);
-        let (block, table) = (market.block(), market.index.campaigns());
-        let entry = &block.entries[0];
-        self.query.turns_down(&block, entry, &table.get(entry.campaign).unwrap().campaign)
+        let [advertiser, category, domain] = self.blocked;
+        let mut query = self.query;
+        query.blocks = Blocks::new(
+            advertiser.then_some("x"),
+            category.then_some("IAB2"),
+            domain.then_some("example.com"),
+        );
+        let campaigns = market.index.campaigns();
+        let mut decision = market.decision(query, 0);
+        let mut profile = self.profile;
+        if self.is_profile_known {
+            decision.admit(&campaigns, &mut profile, 1, Strict::Local).unwrap();
+        } else {
+            decision.admit_unknown(&campaigns);
+        }
+        let known = self.is_profile_known.then_some(&profile);
+        let explainer = Explainer::new(&decision, 0, &campaigns, known, false);
+        let verdict = explainer.first(1)[0].reason.verdict();
+        (verdict != Verdict::Chosen).then_some(verdict)
     }
 }
 
 type Spoil = fn(&mut Scene);
 
 /// In the order of enum Verdict in `proto/slotwise/v1/decision.proto`.
-const REASONS: [(Verdict, Spoil); 12] = [
+const REASONS: [(Verdict, Spoil); 13] = [
     (Verdict::CampaignPaused, |scene| scene.campaign.status = Status::Paused),
     (Verdict::FlightNotStarted, |scene| scene.campaign.flight.start_us = START_US + 1),
     (Verdict::FlightEnded, |scene| scene.campaign.flight.end_us = START_US),
     (Verdict::Size, |scene| scene.query.sizes = vec![Size { width: 728, height: 90 }]),
     (Verdict::BelowFloor, |scene| scene.query.floor_ecpm_micros = 250_000_001),
-    (Verdict::BlockedAdvertiser, |scene| scene.query.blocks = Blocks::new(["x"], [], [])),
-    (Verdict::BlockedCategory, |scene| scene.query.blocks = Blocks::new([], ["IAB2"], [])),
+    (Verdict::BlockedAdvertiser, |scene| scene.blocked[0] = true),
+    (Verdict::BlockedCategory, |scene| scene.blocked[1] = true),
     (Verdict::BlockedDomain, |scene| {
-        scene.query.blocks = Blocks::new([], [], ["example.com"]);
+        scene.blocked[2] = true;
     }),
     (Verdict::ExcludedKeyword, |scene| scene.ad.excluded_keywords = Keywords::new([" WAR"])),
     (Verdict::Targeting, |scene| {
@@ -64,8 +94,41 @@ const REASONS: [(Verdict, Spoil); 12] = [
         scene.campaign.requires_user = true;
         scene.query.visitor_known = false;
     }),
+    (Verdict::FrequencyCapped, |scene| {
+        scene.campaign.caps =
+            [Cap { level: CapLevel::Ad, impressions_max: 1, window_us: DAY_US }].into();
+        let seen = Exposure {
+            at_us: START_US - 1,
+            life_us: DAY_US,
+            decision: 7,
+            zone: ZoneSerial(1),
+            campaign: CampaignSerial(1),
+            ad: AdSerial(1),
+        };
+        scene.profile.record(&"x".into(), seen, START_US).unwrap();
+    }),
     (Verdict::BudgetUnavailable, |scene| scene.campaign.has_budget = true),
 ];
+
+/// Where the profile cannot be had, that comes before the budget and after everything else.
+#[test]
+fn what_a_profile_would_decide_is_unavailable_without_one() {
+    for (at, (verdict, spoil)) in REASONS.iter().enumerate() {
+        let mut scene = Scene::clean();
+        scene.campaign.caps =
+            [Cap { level: CapLevel::Campaign, impressions_max: 9, window_us: DAY_US }].into();
+        scene.is_profile_known = false;
+        spoil(&mut scene);
+        let expected = if at < 11 { *verdict } else { Verdict::ProfileUnavailable };
+        assert_eq!(scene.verdict(), Some(expected));
+    }
+    let mut scene = Scene::clean();
+    let mut targeting = Targeting::default();
+    targeting.segments_none = Names::new(["a/b"]);
+    scene.campaign.targeting = Some(Box::new(targeting));
+    scene.is_profile_known = false;
+    assert_eq!(scene.verdict(), Some(Verdict::ProfileUnavailable));
+}
 
 #[test]
 fn of_every_set_of_reasons_the_first_is_given() {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use proptest::prelude::ProptestConfig;
 use rand_xoshiro::rand_core::SeedableRng;
-use slotwise_core::decide::{Decision, Query, Rng, Strict};
+use slotwise_core::decide::{self, Decision, Page, Rng, Strict};
 use slotwise_core::index::{Builder, Change, Index, ZoneBlock};
 use slotwise_core::model::{
     Account, AccountSerial, Ad, AdSerial, Blocks, Campaign, CampaignId, CampaignSerial, Cap,
-    CapLevel, Context, Flight, Keywords, Names, Placement, Profile, Site, Status, Zone, ZoneSerial,
+    CapLevel, Context, Flight, Keywords, Names, Placement, Profile, Site, Size, Status, Zone,
+    ZoneSerial,
 };
 
 pub(crate) const SECOND_US: i64 = 1_000_000;
@@ -99,6 +100,33 @@ pub(crate) fn zone() -> Zone {
     }
 }
 
+/// A question for one placement.
+#[derive(Clone, Debug)]
+pub(crate) struct Query {
+    pub(crate) now_us: i64,
+    pub(crate) count: usize,
+    pub(crate) keywords: Keywords,
+    pub(crate) floor_ecpm_micros: i64,
+    pub(crate) sizes: Vec<Size>,
+    pub(crate) blocks: Blocks,
+    pub(crate) hour_of_week: u8,
+    pub(crate) context: Context,
+    pub(crate) visitor_known: bool,
+    pub(crate) without_budgets: bool,
+}
+
+impl Query {
+    pub(crate) fn split(self) -> (Page, decide::Query) {
+        let Self { now_us, hour_of_week, context, blocks, visitor_known, without_budgets, .. } =
+            self;
+        let rules = None;
+        let page =
+            Page { now_us, hour_of_week, context, blocks, visitor_known, without_budgets, rules };
+        let Self { count, keywords, floor_ecpm_micros, sizes, .. } = self;
+        (page, decide::Query { count, keywords, floor_ecpm_micros, sizes })
+    }
+}
+
 /// A question of a known visitor at the start, without keywords.
 pub(crate) fn query(count: usize) -> Query {
     Query {
@@ -158,7 +186,8 @@ impl Market {
     }
 
     pub(crate) fn decision(&self, query: Query, seed: u64) -> Decision {
-        Decision::new(self.block(), query, &mut Rng::seed_from_u64(seed))
+        let (page, query) = query.split();
+        Decision::new(page, [(self.block(), query)], Rng::seed_from_u64(seed))
     }
 
     /// One whole decision.
@@ -171,11 +200,10 @@ impl Market {
     /// The second half of one, over the campaigns as they are now.
     pub(crate) fn admit(&mut self, decision: &mut Decision, profile: &mut Profile) -> Vec<Chosen> {
         self.decisions += 1;
-        let winners =
-            decision.admit(&self.index.campaigns(), profile, self.decisions, Strict::Local);
-        let winners = winners.unwrap();
-        winners
-            .into_iter()
+        let campaigns = self.index.campaigns();
+        decision.admit(&campaigns, profile, self.decisions, Strict::Local).unwrap();
+        decision
+            .winners()
             .map(|winner| Chosen {
                 campaign: winner.entry.ad.campaign.to_string(),
                 unit: winner.entry.ad.unit.to_string(),

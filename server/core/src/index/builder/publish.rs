@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::super::{Entry, Index, Retired, Shard, ZoneBlock, shard_of};
+use super::super::block::{Newcomer, Place};
+use super::super::{Index, Retired, Shard, ZoneBlock, shard_of};
 use super::Builder;
 use crate::model::{AdSerial, SiteId, Zone, ZoneId, ZoneSerial};
 
@@ -12,7 +13,7 @@ use crate::model::{AdSerial, SiteId, Zone, ZoneId, ZoneSerial};
 pub(super) struct ZoneEdit {
     pub(super) key: Option<(SiteId, ZoneId)>,
     pub(super) removed: HashSet<AdSerial>,
-    pub(super) added: Vec<Entry>,
+    pub(super) added: HashMap<AdSerial, Newcomer>,
 }
 
 impl Builder {
@@ -29,9 +30,13 @@ impl Builder {
                 Ok(found) => Some(found.remove().0),
                 Err(_) => None,
             };
-            if let Some(block) =
-                self.build_block(&site, &zone, old.as_deref(), edit.removed, edit.added)
-            {
+            if let Some(block) = self.build_block(
+                &site,
+                &zone,
+                old.as_deref(),
+                edit.removed,
+                edit.added.into_values().collect(),
+            ) {
                 shard.insert_unique(hash, Arc::new(block), |block| index.hash_block(block));
             }
             self.retired.extend(old.map(Retired::Block));
@@ -50,16 +55,17 @@ impl Builder {
         zone: &ZoneId,
         old: Option<&ZoneBlock>,
         removed: HashSet<AdSerial>,
-        added: Vec<Entry>,
+        added: Vec<Newcomer>,
     ) -> Option<ZoneBlock> {
         let state = self.sites.get(site)?;
         let zone = Arc::clone(state.zones.get(zone)?);
         let account = Arc::clone(self.accounts.get(&state.site.account)?);
-        let kept = old.filter(|old| old.zone.serial == zone.serial);
-        let kept = kept.into_iter().flat_map(|old| old.entries.iter());
-        let mut entries = added;
-        entries.extend(kept.filter(|entry| !removed.contains(&entry.ad.serial)).cloned());
-        Some(ZoneBlock::new(zone, Arc::clone(&state.site), account, entries))
+        let kept = old.filter(|old| old.zone.serial == zone.serial && !old.entries.is_empty());
+        let place = Place { zone, site: Arc::clone(&state.site), account };
+        Some(match kept {
+            Some(old) => old.changed(place, &removed, added),
+            None => ZoneBlock::new(place, added),
+        })
     }
 }
 

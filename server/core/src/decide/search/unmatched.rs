@@ -1,0 +1,83 @@
+//! Ads without a match: a level of equal eCPM at a time.
+
+use smallvec::SmallVec;
+
+use super::{Scan, uniform};
+use rand_core::Rng as _;
+
+/// A level of so few ads is gone through as it stands.
+const LEVEL_SMALL: u32 = 16;
+/// Draws from a larger one that may fail before all of it is gone through: beyond it, most of its
+/// ads are turned down.
+const FAILURES_MAX: usize = 64;
+/// Draws from it at most: they are kept in order, so that none comes twice.
+const DRAWS_MAX: usize = 4_096;
+
+impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
+    /// Offers the ads of `level` that have no match.
+    pub(super) fn unmatched(&mut self, level: u32) {
+        let (block, range) = (self.block, self.block.level_range(level));
+        let tier = block.levels[level as usize].tier;
+        let score = block.levels[level as usize].ecpm * self.factors[0];
+        let Some(mut key) = self.room(tier, score) else { return };
+        let len = range.end - range.start;
+        if len <= LEVEL_SMALL {
+            for position in range {
+                let key = key * uniform(self.rng);
+                self.offer_unmatched(tier, position, score, key);
+            }
+            return;
+        }
+        // The highest of `left` keys is distributed as one key's root of that degree.
+        let (mut left, mut failures) = (len, 0);
+        let mut drawn: SmallVec<[u32; 16]> = SmallVec::new();
+        while failures < FAILURES_MAX && drawn.len() < DRAWS_MAX && left > len / 2 {
+            key *= (uniform(self.rng).ln() / f64::from(left)).exp();
+            if !self.top.takes(score, key) {
+                return;
+            }
+            left -= 1;
+            let position = loop {
+                let position = range.start + below(self.rng, len);
+                if let Err(at) = drawn.binary_search(&position) {
+                    drawn.insert(at, position);
+                    break position;
+                }
+            };
+            if !self.offer_unmatched(tier, position, score, key) {
+                failures += 1;
+            }
+        }
+        // Those that are left have keys below the last one.
+        let mut drawn = drawn.into_iter().peekable();
+        for position in range {
+            if drawn.next_if_eq(&position).is_none() {
+                let key = key * uniform(self.rng);
+                self.offer_unmatched(tier, position, score, key);
+            }
+        }
+    }
+
+    fn offer_unmatched(&mut self, tier: i32, position: u32, score: f64, key: f64) -> bool {
+        // Whether it has a match after all is asked last: it is a search in every list.
+        let is_taken = self.top.takes(score, key)
+            && self.is_admitted(tier, position, score)
+            && !self.cursors.iter().any(|list| list.has(position));
+        if is_taken {
+            self.push(tier, position, 0, score, key);
+        }
+        is_taken
+    }
+}
+
+/// Uniform below `end` (Lemire, "Fast Random Integer Generation in an Interval", 2019).
+fn below(rng: &mut super::Rng, end: u32) -> u32 {
+    loop {
+        let wide = u64::from(rng.next_u32()) * u64::from(end);
+        // The low half decides over the few draws that would favour some results.
+        let (high, low) = ((wide >> 32) as u32, wide & u64::from(u32::MAX));
+        if low >= u64::from(end.wrapping_neg() % end) {
+            return high;
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Filling the places of a page, best first, under caps and the page's rules.
+
+use smallvec::SmallVec;
+
+use super::page::{Conflict, OnPage};
+use super::{Candidate, Decision, Judge, STRICT_CANDIDATES_MAX, Strict, admission};
+use crate::index::{CampaignRow, Campaigns, Entry};
+use crate::model::{CapLevel, Profile, Segmented};
+
+/// An ad in a place of the page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pick {
+    pub(super) slot: usize,
+    pub(super) candidate: Candidate,
+    /// Only the store itself can say that its caps hold.
+    pub(super) is_strict: bool,
+}
+
+pub(super) type Picks = SmallVec<[Pick; 4]>;
+
+/// What holds beside eligibility while places are filled.
+#[derive(Clone, Copy)]
+pub(super) enum Rules<'s> {
+    /// No cap, as no profile was read yet.
+    Look,
+    /// The profile's caps, and what is known of the strict ones; showings are recorded.
+    Admit {
+        /// The decision's id.
+        decision: u64,
+        strict: Strict<'s>,
+    },
+    /// The profile's caps, as if the store granted everything that it has to be asked.
+    Foresee {
+        /// The decision's id.
+        decision: u64,
+    },
+    /// No profile is to be had: what it could decide over is passed over.
+    Withhold,
+}
+
+/// What became of a would-be winner.
+enum Place {
+    Taken,
+    /// Another ad may do.
+    Refused,
+    /// No ad of this campaign will do.
+    Barred,
+    /// The store has to say.
+    Asks,
+}
+
+impl Decision {
+    /// Fills the places, as the picks; false where the store has to be asked first.
+    pub(super) fn settle(
+        &mut self,
+        campaigns: &Campaigns,
+        mut profile: Option<&mut Profile>,
+        rules: Rules<'_>,
+    ) -> bool {
+        self.picks.clear();
+        if !self.barred.is_empty() {
+            // What was barred then may do now, and the searches have left it out.
+            self.barred.clear();
+            self.slots.iter_mut().for_each(super::Slot::restart);
+        }
+        let mut at: SmallVec<[usize; 1]> = SmallVec::from_elem(0, self.slots.len());
+        let mut open: SmallVec<[usize; 1]> =
+            self.slots.iter().map(|slot| slot.query.count).collect();
+        let mut on_page = OnPage::default();
+        while let Some((slot, candidate)) = self.best(&at, &open, campaigns, profile.as_deref()) {
+            at[slot] += 1;
+            let entry = self.slots[slot].entry(candidate);
+            let Some(row) = campaigns.get(entry.campaign) else { continue };
+            let place = (slot, entry, row);
+            match self.place(place, campaigns, profile.as_deref_mut(), rules, &on_page) {
+                Place::Taken => {
+                    if self.page.rules.is_some() {
+                        on_page.add(entry, &row.campaign);
+                    }
+                    open[slot] -= 1;
+                    let is_strict = row.campaign.asks_the_store();
+                    self.picks.push(Pick { slot, candidate, is_strict });
+                }
+                Place::Refused => {}
+                Place::Barred => {
+                    self.barred.insert(entry.campaign);
+                }
+                Place::Asks => return false,
+            }
+        }
+        true
+    }
+
+    /// The best candidate over the placements that have room. Keys of equal ones are independent
+    /// and uniform over all searches, so each of them is the highest with the same chance.
+    fn best(
+        &mut self,
+        at: &[usize],
+        open: &[usize],
+        campaigns: &Campaigns,
+        profile: Option<&Profile>,
+    ) -> Option<(usize, Candidate)> {
+        let mut best: Option<(usize, Candidate)> = None;
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            if open[number] == 0 {
+                continue;
+            }
+            let next = slot.candidate(at[number], &self.page, campaigns, profile, &self.barred);
+            if let Some(candidate) = next
+                && best.is_none_or(|(_, best)| candidate > best)
+            {
+                best = Some((number, candidate));
+            }
+        }
+        best
+    }
+
+    fn place(
+        &self,
+        (slot, entry, row): (usize, &Entry, &CampaignRow),
+        campaigns: &Campaigns,
+        profile: Option<&mut Profile>,
+        rules: Rules<'_>,
+        on_page: &OnPage,
+    ) -> Place {
+        if !self.barred.is_empty() && self.barred.contains(&entry.campaign) {
+            return Place::Refused;
+        }
+        let of = &self.slots[slot];
+        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, profile.as_deref());
+        // Looked at again, as time has passed since it was found.
+        if !matches!(rules, Rules::Look) && judge.turns_down(entry).is_some() {
+            return Place::Refused;
+        }
+        if let Some(page_rules) = self.page.rules {
+            match on_page.conflict(entry, &row.campaign, page_rules) {
+                None => {}
+                Some(Conflict::Ad) => return Place::Refused,
+                Some(Conflict::Campaign | Conflict::Competitor(_)) => return Place::Barred,
+            }
+        }
+        let is_open = judge.segmented(&row.campaign) == Segmented::AsksProfile;
+        match (rules, profile) {
+            (Rules::Look, _) => Place::Taken,
+            (Rules::Admit { decision, strict }, Some(profile)) => {
+                self.admit_one((slot, entry, row), profile, decision, strict)
+            }
+            (Rules::Foresee { decision }, Some(profile)) => {
+                let asked = self.picks.iter().filter(|pick| pick.is_strict).count();
+                if row.campaign.asks_the_store() && asked == STRICT_CANDIDATES_MAX {
+                    return Place::Barred;
+                }
+                self.admit_one((slot, entry, row), profile, decision, Strict::Local)
+            }
+            (Rules::Withhold | Rules::Admit { .. } | Rules::Foresee { .. }, _) => {
+                if row.exposure_life_us > 0 || is_open { Place::Barred } else { Place::Taken }
+            }
+        }
+    }
+
+    /// Holds a would-be winner against the caps, and records it where they hold.
+    fn admit_one(
+        &self,
+        (slot, entry, row): (usize, &Entry, &CampaignRow),
+        profile: &mut Profile,
+        decision: u64,
+        strict: Strict<'_>,
+    ) -> Place {
+        if row.exposure_life_us == 0 {
+            return Place::Taken;
+        }
+        let (campaign, now_us) = (&row.campaign, self.page.now_us);
+        if campaign.asks_the_store() {
+            match strict {
+                // A granted one is in the profile already.
+                Strict::Granted(ads) if ads.contains(&entry.serial) => return Place::Taken,
+                Strict::Granted(_) | Strict::Withheld => return Place::Refused,
+                Strict::Ask if admission::fits(campaign, entry, profile, now_us) => {
+                    return Place::Asks;
+                }
+                Strict::Ask | Strict::Local => {}
+            }
+        }
+        match admission::reached(campaign, entry, profile, now_us) {
+            Some(cap) if cap.level == CapLevel::Ad => return Place::Refused,
+            Some(_) => return Place::Barred,
+            None => {}
+        }
+        let exposure = self.exposure(slot, entry, row.exposure_life_us, decision);
+        match profile.record(&campaign.advertiser, exposure, now_us) {
+            Ok(()) => Place::Taken,
+            // There is no room for any of the advertiser's.
+            Err(_) => Place::Barred,
+        }
+    }
+}
