@@ -62,9 +62,13 @@ impl DecisionDoor {
         serve(layers, routes.add_service(service), connections, in_flight, drain).await
     }
 
-    async fn answer(&self, delivery: &Delivery, request: ChooseAdsRequest) -> ChooseAdsResponse {
+    async fn answer(
+        &self,
+        delivery: &Delivery,
+        mut request: ChooseAdsRequest,
+    ) -> ChooseAdsResponse {
         delivery.begin();
-        match self.chooser.choose(&request).await {
+        match self.chooser.choose_ads(&mut request).await {
             Ok(response) => response,
             Err(refusal) => answer::refused(request.request_id, refusal),
         }
@@ -78,14 +82,15 @@ impl AdDecisionService for DecisionDoor {
         request: Request<ChooseAdsRequest>,
     ) -> Result<Response<ChooseAdsResponse>, Status> {
         delivery(&request)?.begin();
-        Ok(Response::new(self.chooser.choose(request.get_ref()).await?))
+        Ok(Response::new(self.chooser.choose_ads(&mut request.into_inner()).await?))
     }
 
     async fn choose_page(
         &self,
-        _request: Request<ChoosePageRequest>,
+        request: Request<ChoosePageRequest>,
     ) -> Result<Response<ChoosePageResponse>, Status> {
-        Err(Status::unimplemented("ChoosePage is not supported by this version"))
+        delivery(&request)?.begin();
+        Ok(Response::new(self.chooser.choose_page(&mut request.into_inner()).await?))
     }
 
     async fn choose_ads_batch(
