@@ -38,6 +38,16 @@ pub(super) enum Rules<'s> {
     Withhold,
 }
 
+impl Rules<'_> {
+    /// The profile whose segments decide: none while it is not known, or not for sure.
+    fn segments<'p>(&self, profile: Option<&'p Profile>) -> Option<&'p Profile> {
+        match self {
+            Self::Admit { strict: Strict::Withheld, .. } => None,
+            _ => profile,
+        }
+    }
+}
+
 /// What became of a would-be winner.
 enum Place {
     Taken,
@@ -67,7 +77,9 @@ impl Decision {
         let mut open: SmallVec<[usize; 1]> =
             self.slots.iter().map(|slot| slot.query.count).collect();
         let mut on_page = OnPage::default();
-        while let Some((slot, candidate)) = self.best(&at, &open, campaigns, profile.as_deref()) {
+        loop {
+            let segments = rules.segments(profile.as_deref());
+            let Some((slot, candidate)) = self.best(&at, &open, campaigns, segments) else { break };
             at[slot] += 1;
             let entry = self.slots[slot].entry(candidate);
             let Some(row) = campaigns.get(entry.campaign) else { continue };
@@ -127,7 +139,8 @@ impl Decision {
             return Place::Refused;
         }
         let of = &self.slots[slot];
-        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, profile.as_deref());
+        let segments = rules.segments(profile.as_deref());
+        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, segments);
         // Looked at again, as time has passed since it was found.
         if !matches!(rules, Rules::Look) && judge.turns_down(entry).is_some() {
             return Place::Refused;
@@ -142,6 +155,7 @@ impl Decision {
         let is_open = judge.segmented(&row.campaign) == Segmented::AsksProfile;
         match (rules, profile) {
             (Rules::Look, _) => Place::Taken,
+            _ if is_open => Place::Barred,
             (Rules::Admit { decision, strict }, Some(profile)) => {
                 self.admit_one((slot, entry, row), profile, decision, strict)
             }
@@ -153,7 +167,7 @@ impl Decision {
                 self.admit_one((slot, entry, row), profile, decision, Strict::Local)
             }
             (Rules::Withhold | Rules::Admit { .. } | Rules::Foresee { .. }, _) => {
-                if row.exposure_life_us > 0 || is_open { Place::Barred } else { Place::Taken }
+                if row.exposure_life_us > 0 { Place::Barred } else { Place::Taken }
             }
         }
     }
