@@ -100,7 +100,6 @@ async fn every_bad_field_is_refused_by_name() {
         ("blocked_domains[0]", Box::new(|r| r.blocked_domains = vec!["\u{7}".into()])),
         ("sizes", Box::new(move |r| r.sizes = vec![size(1, 1); 65])),
         ("sizes[1]", Box::new(move |r| r.sizes = vec![size(1, 1), size(0, 1)])),
-        ("explain", Box::new(|r| r.explain = true)),
         ("explain_max", Box::new(|r| r.explain_max = 1_001)),
         ("as_of", Box::new(|r| r.as_of = Some(prost_types::Timestamp::default()))),
         (

@@ -33,6 +33,13 @@ impl Filled {
         Self { error: Some(refusal.into_request_error()), ..Self::default() }
     }
 
+    /// Where the zone is empty, says so: there is nothing to explain.
+    pub(super) fn explain_empty(&mut self) {
+        if self.reason == NoAdReason::ZoneEmpty {
+            self.explanation = Some(Explanation::default());
+        }
+    }
+
     pub(super) fn has_ads(&self) -> bool {
         !self.ads.is_empty()
     }

@@ -193,9 +193,6 @@ fn refuse_what_is_not_built(common: &Common<'_>) -> Result<(), Refusal> {
         }
         Err(_) => return not_yet("exposure", "is no exposure that the contract names"),
     }
-    if common.explain {
-        return not_yet("explain", "is not supported by this version");
-    }
     match Detail::try_from(common.detail) {
         Ok(Detail::Unspecified | Detail::Facts) => Ok(()),
         Ok(Detail::Markup) => {

@@ -15,12 +15,14 @@ use slotwise_proto::v1::{
 use super::super::refusal::Refusal;
 use super::answer::{self, Filled, Fillings};
 use super::ask::{Ask, Place};
+use super::explain::{self, Grounds, explanation};
 use crate::hours::hour_of_week;
 use crate::ports::{Clock, ProfileStore};
 use crate::refresh::Freshness;
 use crate::telemetry::{Counters, Metric, Outcome};
 use crate::visitors::VisitorHash;
 
+pub(super) use settle::Settled;
 use settle::{generator, made_id};
 use zones::Zones;
 
@@ -122,13 +124,24 @@ impl Chooser {
         let is_stale = self.freshness.is_stale(asked_at_us);
         let Zones { account, open, mut filled, numbers } =
             Zones::find(&self.index, is_stale, places);
+        if visit.explain_max.is_some() {
+            filled.iter_mut().for_each(Filled::explain_empty);
+        }
         let Some(account) = account.filter(|_| !open.is_empty()) else {
             return Answer { request_id, catalog_version: campaigns.version, filled };
         };
         page.hour_of_week = hour_of_week(&account.time_zone, page.now_us);
+        let explained = visit.explain_max.map(|max| (max, explain::aside(&open)));
         let mut decision = Decision::new(page, open, rng);
         let settled = self.settle(&mut decision, campaigns, account.serial, &visit).await;
         answer::fill(&mut filled, &numbers, &decision, &settled.campaigns, visit.with_facts);
+        if let Some((max, placed)) = explained {
+            let grounds = Grounds { settled: &settled, visit: &visit };
+            for (placement, placed) in placed.iter().enumerate() {
+                let explanation = explanation(&decision, placement, placed, grounds, max).await;
+                filled[numbers[placement]].explanation = Some(explanation);
+            }
+        }
         Answer { request_id, catalog_version: settled.campaigns.version, filled }
     }
 }

@@ -17,10 +17,13 @@ use super::super::calls::Calls;
 use super::super::listener::{Drain, Queue, serve, server};
 use super::super::refusal::Refusal;
 use super::answer;
+use super::ask::explain_max;
 use super::choose::Chooser;
 use super::delivery::{Delivery, DeliveryLayer};
 use crate::inflight::InFlight;
-use crate::limits::{BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX};
+use crate::limits::{
+    BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX, EXPLAINED_IN_ALL_MAX,
+};
 
 /// Requests of a batch that are decided before other calls of the same core get a turn.
 const BATCH_TURN: usize = 32;
@@ -144,6 +147,15 @@ fn check_batch(requests: &[ChooseAdsRequest]) -> Result<(), Refusal> {
     let ads: usize = requests.iter().map(|request| request.count.max(1) as usize).sum();
     if ads > BATCH_ADS_MAX {
         let problem = format!("ask for {ads} ads in all; the limit is {BATCH_ADS_MAX}");
+        return Err(Refusal::invalid("requests", problem));
+    }
+    let explained = |request: &ChooseAdsRequest| explain_max(request.explain, request.explain_max);
+    let explained: usize = requests.iter().filter_map(explained).sum();
+    if explained > EXPLAINED_IN_ALL_MAX {
+        let problem = format!(
+            "ask for {explained} candidates to be explained in all; the limit is \
+             {EXPLAINED_IN_ALL_MAX}"
+        );
         return Err(Refusal::invalid("requests", problem));
     }
     Ok(())

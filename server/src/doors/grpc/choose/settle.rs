@@ -11,7 +11,7 @@ use slotwise_core::model::{AccountSerial, Profile};
 use super::super::ask::Visit;
 use super::Chooser;
 use crate::limits::PROFILE_READ_MAX;
-use crate::ports::{Admission, VisitorKey};
+use crate::ports::{Admission, Known, StoreError, VisitorKey};
 use crate::telemetry::Metric;
 
 thread_local! {
@@ -19,13 +19,13 @@ thread_local! {
 }
 
 /// What a decision was settled on.
-pub(super) struct Settled {
+pub(in crate::doors::grpc) struct Settled {
     /// The table that its winners were held against.
-    pub(super) campaigns: Campaigns,
+    pub(in crate::doors::grpc) campaigns: Campaigns,
     /// The profile after it, where it is to be explained; nothing: not to be had.
-    pub(super) profile: Option<Profile>,
+    pub(in crate::doors::grpc) profile: Option<Profile>,
     /// What has strict caps was passed over, as nobody could say that they hold.
-    pub(super) strict_withheld: bool,
+    pub(in crate::doors::grpc) strict_withheld: bool,
 }
 
 impl Chooser {
@@ -67,14 +67,8 @@ impl Chooser {
             settled: None,
         };
         let known = if visit.dry_run {
-            self.profiles.read(visitor, visit.now_us, wait).await.map(|known| {
-                let mut profile = known.profile;
-                if visit.is_replay {
-                    profile.rewind(visit.now_us);
-                }
-                let strict = if known.is_certain { Strict::Local } else { Strict::Withheld };
-                admitting.admit(&mut profile, strict);
-            })
+            let known = self.profiles.read(visitor, visit.now_us, wait).await;
+            known.and_then(|known| admitting.admit_copy(known, visit))
         } else {
             self.profiles.admit(visitor, visit.now_us, wait, &mut admitting).await
         };
@@ -99,6 +93,22 @@ struct Admitting<'a> {
     id: u64,
     keeps_profile: bool,
     settled: Option<Settled>,
+}
+
+impl Admitting<'_> {
+    /// Decides as it would over the store's own profile, and records nothing there.
+    fn admit_copy(&mut self, known: Known, visit: &Visit<'_>) -> Result<(), StoreError> {
+        if known.is_late {
+            return Err(StoreError::Unavailable("the profile is late".to_owned()));
+        }
+        let mut profile = known.profile;
+        if visit.is_replay {
+            profile.rewind(visit.now_us);
+        }
+        let strict = if known.is_certain { Strict::Local } else { Strict::Withheld };
+        self.admit(&mut profile, strict);
+        Ok(())
+    }
 }
 
 impl Admission for Admitting<'_> {
