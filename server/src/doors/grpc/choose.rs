@@ -15,7 +15,7 @@ use slotwise_proto::v1::{
 use super::super::refusal::Refusal;
 use super::answer::{self, Filled, Fillings};
 use super::ask::{Ask, Place};
-use super::explain::{self, Grounds, explanation};
+use super::explain::{Aside, Grounds};
 use crate::hours::hour_of_week;
 use crate::ports::{Clock, ProfileStore};
 use crate::refresh::Freshness;
@@ -131,16 +131,14 @@ impl Chooser {
             return Answer { request_id, catalog_version: campaigns.version, filled };
         };
         page.hour_of_week = hour_of_week(&account.time_zone, page.now_us);
-        let explained = visit.explain_max.map(|max| (max, explain::aside(&open)));
+        let explained = visit.explain_max.map(|max| Aside::new(&open, max));
         let mut decision = Decision::new(page, open, rng);
         let settled = self.settle(&mut decision, campaigns, account.serial, &visit).await;
         answer::fill(&mut filled, &numbers, &decision, &settled.campaigns, visit.with_facts);
-        if let Some((max, placed)) = explained {
+        if let Some(aside) = explained {
             let grounds = Grounds { settled: &settled, visit: &visit };
-            for (placement, placed) in placed.iter().enumerate() {
-                let explanation = explanation(&decision, placement, placed, grounds, max).await;
-                filled[numbers[placement]].explanation = Some(explanation);
-            }
+            // In a box: its state is not a part of every decision's.
+            Box::pin(aside.explain(&decision, grounds, &mut filled, &numbers)).await;
         }
         Answer { request_id, catalog_version: settled.campaigns.version, filled }
     }

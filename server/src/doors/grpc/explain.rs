@@ -4,6 +4,7 @@
 mod words;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use slotwise_core::decide::{Decision, Explainer, Query, Verdict};
 use slotwise_core::index::ZoneBlock;
@@ -11,28 +12,51 @@ use slotwise_core::model::Size;
 use slotwise_proto::v1;
 use slotwise_proto::v1::{CandidateVerdict, Explanation, VerdictCount};
 
+use super::answer::Fillings;
 use super::ask::Visit;
 use super::choose::Settled;
-use crate::limits::EXPLAIN_STEP;
+use crate::limits::{EXPLAIN_STEP, EXPLAIN_TURN};
 
 use words::About;
 
 /// A placement, as its details need it.
-pub(super) struct Placed {
+struct Placed {
     block: Arc<ZoneBlock>,
     /// What the request asks for; empty: what the zone takes.
     sizes: Vec<Size>,
     count: usize,
 }
 
-/// What is kept of `open` placements, to tell about them afterwards.
-pub(super) fn aside(open: &[(Arc<ZoneBlock>, Query)]) -> Vec<Placed> {
-    let placed = |(block, query): &(Arc<ZoneBlock>, Query)| Placed {
-        block: Arc::clone(block),
-        sizes: query.sizes.clone(),
-        count: query.count,
-    };
-    open.iter().map(placed).collect()
+/// What is kept of a decision's placements, to tell about them afterwards.
+pub(super) struct Aside {
+    placed: Vec<Placed>,
+    /// Candidates of each that are told one by one.
+    max: usize,
+}
+
+impl Aside {
+    pub(super) fn new(open: &[(Arc<ZoneBlock>, Query)], max: usize) -> Self {
+        let placed = |(block, query): &(Arc<ZoneBlock>, Query)| Placed {
+            block: Arc::clone(block),
+            sizes: query.sizes.clone(),
+            count: query.count,
+        };
+        Self { placed: open.iter().map(placed).collect(), max }
+    }
+
+    /// Explains each placement of `decision`: `numbers` says which of `filled` is whose answer.
+    pub(super) async fn explain(
+        self,
+        decision: &Decision,
+        grounds: Grounds<'_>,
+        filled: &mut Fillings,
+        numbers: &[usize],
+    ) {
+        for (placement, placed) in self.placed.iter().enumerate() {
+            let explanation = explanation(decision, placement, placed, grounds, self.max).await;
+            filled[numbers[placement]].explanation = Some(explanation);
+        }
+    }
 }
 
 /// What a decision came from.
@@ -44,7 +68,7 @@ pub(super) struct Grounds<'a> {
 
 /// Explains one placement of `decision`, the first `max` candidates one by one. Other calls of the
 /// same core get a turn in between: there may be a million ads to look at.
-pub(super) async fn explanation(
+async fn explanation(
     decision: &Decision,
     placement: usize,
     placed: &Placed,
@@ -54,13 +78,14 @@ pub(super) async fn explanation(
     let Settled { campaigns, profile, strict_withheld } = grounds.settled;
     let mut explainer =
         Explainer::new(decision, placement, campaigns, profile.as_ref(), *strict_withheld);
-    loop {
-        let has_more = explainer.count(EXPLAIN_STEP);
-        tokio::task::yield_now().await;
-        if !has_more {
-            break;
+    let mut turn = Instant::now();
+    while explainer.count(EXPLAIN_STEP) {
+        if turn.elapsed() >= EXPLAIN_TURN {
+            tokio::task::yield_now().await;
+            turn = Instant::now();
         }
     }
+    tokio::task::yield_now().await;
     let count = |(verdict, count)| VerdictCount { verdict: to_wire(verdict).into(), count };
     let about = About::new(decision, placement, placed, grounds);
     let verdict = |one: slotwise_core::decide::Explained<'_>| CandidateVerdict {
