@@ -32,10 +32,10 @@ pub use search::{Candidate, Search, score};
 pub use strict::{STRICT_CANDIDATES_MAX, Strict, StrictAsk, StrictCandidate};
 
 use eligibility::Judge;
-use settle::{Picks, Rules};
+use settle::{Barred, Picks, Rules};
 
 use crate::index::{Campaigns, Entry, ZoneBlock};
-use crate::model::{CampaignSerial, Exposure, Profile};
+use crate::model::{Exposure, Profile};
 
 /// The generator that every random choice comes from: small, fast, and the same on every
 /// machine and in every release (Blackman and Vigna, <https://prng.di.unimi.it>).
@@ -45,8 +45,7 @@ pub type Rng = Xoshiro256PlusPlus;
 pub struct Decision {
     page: Page,
     slots: SmallVec<[Slot; 1]>,
-    /// Campaigns of which no further ad can win, so that the searches need not give them.
-    barred: hashbrown::HashSet<CampaignSerial>,
+    barred: Barred,
     picks: Picks,
 }
 
@@ -57,8 +56,6 @@ struct Slot {
     /// Where the search's generator began.
     rng: Rng,
     search: Search,
-    /// What the search has given so far, best first.
-    ahead: Vec<Candidate>,
 }
 
 /// An ad that the decision chose.
@@ -83,23 +80,24 @@ impl Decision {
         placements: impl IntoIterator<Item = (Arc<ZoneBlock>, Query)>,
         mut rng: Rng,
     ) -> Self {
-        let slot = |(block, query): (Arc<ZoneBlock>, Query)| {
-            let rng = Rng::seed_from_u64(rng.next_u64());
+        let slot = |(number, (block, query)): (usize, (Arc<ZoneBlock>, Query))| {
+            // Each placement has its own generator; the first one has the page's.
+            let rng = match number {
+                0 => rng.clone(),
+                _ => Rng::seed_from_u64(rng.next_u64()),
+            };
             let search = Slot::search(&block, &query, &rng);
-            Slot { block, query, rng, search, ahead: Vec::new() }
+            Slot { block, query, rng, search }
         };
-        let slots = placements.into_iter().map(slot).collect();
-        Self { page, slots, barred: hashbrown::HashSet::new(), picks: Picks::new() }
+        let slots = placements.into_iter().enumerate().map(slot).collect();
+        Self { page, slots, barred: Barred::default(), picks: Picks::new() }
     }
 
     /// Finds the would-be winners, and says whether what is stored of the visitor matters to any.
     /// Where it does not, they are the [`Decision::winners`].
     pub fn look(&mut self, campaigns: &Campaigns) -> bool {
         self.settle(campaigns, None, Rules::Look);
-        self.picks.iter().any(|pick| {
-            let entry = self.slots[pick.slot].entry(pick.candidate);
-            campaigns.get(entry.campaign).is_some_and(|row| row.asks_profile())
-        })
+        self.picks.iter().any(|pick| pick.asks_profile)
     }
 
     /// Chooses up to `count` ads for each placement that also hold under the caps, and records in
@@ -174,7 +172,6 @@ impl Slot {
     /// Begins the search anew.
     fn restart(&mut self) {
         self.search = Self::search(&self.block, &self.query, &self.rng);
-        self.ahead.clear();
     }
 
     fn entry(&self, candidate: Candidate) -> &Entry {
@@ -188,18 +185,17 @@ impl Slot {
         page: &Page,
         campaigns: &Campaigns,
         profile: Option<&Profile>,
-        barred: &hashbrown::HashSet<CampaignSerial>,
+        barred: &Barred,
     ) -> Option<Candidate> {
-        if at == self.ahead.len() {
-            let judge = Judge::new(page, &self.query, &self.block, campaigns, profile);
-            let entries = &self.block.entries;
-            let next = self.search.next(&self.block, &mut |position| {
-                let is_barred =
-                    !barred.is_empty() && barred.contains(&entries[position as usize].campaign);
-                !is_barred && judge.admits(position)
-            });
-            self.ahead.push(next?);
+        if let Some(found) = self.search.found(at) {
+            return Some(found);
         }
-        self.ahead.get(at).copied()
+        let judge = Judge::new(page, &self.query, &self.block, campaigns, profile);
+        let entries = &self.block.entries;
+        self.search.go_on(&self.block, |position| {
+            let entry = &entries[position as usize];
+            !barred.has(entry.campaign) && judge.admits(entry)
+        });
+        self.search.found(at)
     }
 }

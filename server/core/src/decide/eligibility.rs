@@ -115,8 +115,8 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether nothing speaks against the ad, caps and segments that were not read aside.
-    pub(super) fn admits(&self, position: u32) -> bool {
-        self.turns_down(&self.block.entries[position as usize]).is_none()
+    pub(super) fn admits(&self, entry: &Entry) -> bool {
+        self.turns_down(entry).is_none()
     }
 
     /// What speaks against `entry`, caps aside; where what is stored of the visitor would decide

@@ -109,12 +109,9 @@ impl<'d> Explainer<'d> {
     pub fn first(&self, max: usize) -> Vec<Explained<'d>> {
         let slot = self.slot();
         let mut search = Search::new(&slot.block, &slot.query.keywords, 0, max, slot.rng.clone());
-        let mut others = |position: u32| self.chosen.binary_search(&position).is_err();
-        let mut first: Vec<(Candidate, bool)> =
-            std::iter::from_fn(|| search.next(&slot.block, &mut others))
-                .take(max)
-                .map(|candidate| (candidate, false))
-                .collect();
+        search.go_on(&slot.block, |position| self.chosen.binary_search(&position).is_err());
+        let others = (0..max).map_while(|at| search.found(at));
+        let mut first: Vec<(Candidate, bool)> = others.map(|other| (other, false)).collect();
         let picks = self.decision.picks.iter().filter(|pick| pick.slot == self.placement);
         first.extend(picks.map(|pick| (pick.candidate, true)));
         first.sort_by(|(left, left_chosen), (right, right_chosen)| {

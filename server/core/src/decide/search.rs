@@ -13,11 +13,13 @@
 //! - the *unmatched*: every level of equal eCPM in turn ([`unmatched`]), until eCPM x g[0] is
 //!   below that.
 //!
-//! Skipping is on strictly less, so ties survive. Equal ones are ordered by random keys, drawn
-//! when an ad is reached: independent and uniform, the highest first. A key that nobody can tell
-//! from another's is never drawn: of a level of a million equal ads the highest keys come in
-//! order, as the order statistics that they are, each at a random place; among many equal matched
-//! ads, how many are passed over before the next one gets in is drawn instead of each one's key.
+//! Skipping is on strictly less, so ties survive. Equal ones come in random order: each is given
+//! an *arrival*, an independent exponential waiting time, and who arrives first is first. That
+//! makes every order equally likely, and spares us most of the drawing. The first of n to arrive
+//! waits a n-th of one's time, and the next a (n-1)-th longer: of a level of a million equal ads
+//! the first ones are drawn, each at a random place, and no others. Waits have no memory: of those
+//! that have not come when a search goes on, the rest of the wait is as it was at the beginning.
+//! And how many of many equal ads come too late before one is in time is drawn at once.
 
 mod top;
 mod unmatched;
@@ -25,11 +27,11 @@ mod window;
 
 use std::sync::LazyLock;
 
-use rand_core::Rng as _;
+use rand_distr::{Distribution, Exp1};
 use smallvec::SmallVec;
 
 pub use top::Candidate;
-use top::Top;
+use top::{Ranking, Top};
 use window::Window;
 
 use super::Rng;
@@ -44,12 +46,11 @@ static FACTORS: LazyLock<[f64; KEYWORDS_USED_MAX + 1]> =
 /// that has to go on and on looks at every ad a few times at most.
 const FURTHER: usize = 4;
 
-/// Gives every ad of a zone that the caller admits once, best first: tier, then score, both
-/// descending; equal ones in uniformly random order.
+/// Ranks the ads of a zone that the caller admits, best first: tier, then score, both descending;
+/// equal ones in uniformly random order. As many as are asked for are found, and no more.
 ///
-/// The caller may stop at any time and go on later. What it admits may become less meanwhile, not
-/// more: an ad that was turned down once may be left out for good. After the last ad the search
-/// gives `None`, and goes on doing so.
+/// What the caller admits may become less while it asks, not more: an ad that was turned down once
+/// may be left out for good.
 pub struct Search {
     /// The lists of the request's keywords that any ad here has.
     lists: SmallVec<[u32; 8]>,
@@ -58,20 +59,9 @@ pub struct Search {
     floor_ecpm_micros: i64,
     /// How many ads to find at once.
     wanted: usize,
-    /// Found and not given yet, worst first.
-    ready: Vec<Candidate>,
-    last: Option<Last>,
+    found: Ranking,
     is_over: bool,
     touched: usize,
-}
-
-/// Where the search has come to: everything better has been given or turned down.
-struct Last {
-    tier: i32,
-    score: f64,
-    key: f64,
-    /// The positions that were given and are equal to the last one; in order while it searches.
-    given: Vec<u32>,
 }
 
 impl Search {
@@ -89,93 +79,86 @@ impl Search {
             rng,
             floor_ecpm_micros,
             wanted: wanted.max(1),
-            ready: Vec::new(),
-            last: None,
+            found: Ranking::new(),
             is_over: false,
             touched: 0,
         }
     }
 
-    /// The best ad that is left and that `admits` admits by its position. `block` is the one that
-    /// the search was made for.
-    pub fn next(
-        &mut self,
-        block: &ZoneBlock,
-        admits: &mut impl FnMut(u32) -> bool,
-    ) -> Option<Candidate> {
-        if self.ready.is_empty() && !self.is_over {
-            self.fill(block, admits);
-        }
-        let next = self.ready.pop()?;
-        match &mut self.last {
-            Some(last) if (last.tier, last.score) == (next.tier, next.score) => {
-                last.key = next.key;
-                last.given.push(next.position);
-            }
-            last => {
-                let Candidate { tier, score, key, position, .. } = next;
-                let given = last.take().map(|last| last.given);
-                let mut given = given.unwrap_or_default();
-                given.clear();
-                given.push(position);
-                *last = Some(Last { tier, score, key, given });
-            }
-        }
-        Some(next)
+    /// The candidate at this place of the ranking, where it was found already.
+    pub fn found(&self, at: usize) -> Option<Candidate> {
+        self.found.get(at).copied()
     }
 
-    /// How many entries were touched so far: steps over lists, and ads that were scored.
+    /// Finds further ads of those that `admits` admits by their positions; false when there is
+    /// none. `block` is the one that the search was made for.
+    pub fn go_on(&mut self, block: &ZoneBlock, mut admits: impl FnMut(u32) -> bool) -> bool {
+        let before = self.found.len();
+        if !self.is_over {
+            // Three digits count the usual number of keywords, seven all that there can be.
+            if self.lists.len() < 7 {
+                self.fill::<3>(block, &mut admits);
+            } else {
+                self.fill::<7>(block, &mut admits);
+            }
+            self.is_over = self.found.len() - before < self.wanted;
+            self.wanted = self.wanted.saturating_mul(FURTHER);
+        }
+        self.found.len() > before
+    }
+
+    /// How many entries were touched so far: steps over lists, and ads that were judged.
     pub fn touched(&self) -> usize {
         self.touched
     }
 
-    fn fill(&mut self, block: &ZoneBlock, admits: &mut impl FnMut(u32) -> bool) {
-        // Three digits count the usual number of keywords, seven all that there can be.
-        if self.lists.len() < 7 {
-            self.fill_counting::<3>(block, admits);
-        } else {
-            self.fill_counting::<7>(block, admits);
-        }
-        self.is_over = self.ready.len() < self.wanted;
-        self.wanted = self.wanted.saturating_mul(FURTHER);
-    }
-
-    fn fill_counting<const BITS: usize>(
-        &mut self,
-        block: &ZoneBlock,
-        admits: &mut impl FnMut(u32) -> bool,
-    ) {
+    fn fill<const BITS: usize>(&mut self, block: &ZoneBlock, admits: &mut impl FnMut(u32) -> bool) {
         const { assert!(KEYWORDS_USED_MAX < 1 << 7) };
-        let mut found = std::mem::take(&mut self.ready);
-        if let Some(last) = &mut self.last {
-            last.given.sort_unstable();
-        }
+        let last = self.found.last().map(|last| Last::new(last, &self.found));
         let mut scan = Scan::<BITS, _> {
             block,
             cursors: self.lists.iter().map(|list| block.postings.cursor(*list)).collect(),
             factors: &FACTORS,
             rng: &mut self.rng,
             floor_ecpm_micros: self.floor_ecpm_micros,
-            last: self.last.as_ref(),
+            last,
             top: Top::new(self.wanted),
             admits,
             window: None,
             touched: 0,
         };
+        let end = self.found.len() + self.wanted;
         for tier in &block.tiers {
-            if scan.last.is_some_and(|last| tier.tier > last.tier) {
+            if scan.last.as_ref().is_some_and(|last| tier.tier > last.tier) {
                 continue;
             }
             scan.tier(tier);
-            scan.top.take_into(&mut found);
-            scan.top.set_wanted(self.wanted - found.len());
-            if found.len() == self.wanted {
+            scan.top.take_into(&mut self.found);
+            if self.found.len() == end {
                 break;
             }
         }
         self.touched += scan.touched;
-        found.reverse();
-        self.ready = found;
+    }
+}
+
+/// Where the search has come to: everything better has been found or turned down.
+struct Last {
+    tier: i32,
+    score: f64,
+    arrival: f64,
+    /// The positions that were found and are equal to the last one, in order.
+    equal: Vec<u32>,
+}
+
+impl Last {
+    fn new(last: &Candidate, found: &[Candidate]) -> Self {
+        let Candidate { tier, score, arrival, .. } = *last;
+        let is_equal = |one: &&Candidate| (one.tier, one.score) == (tier, score);
+        let equal = found.iter().rev().take_while(is_equal).map(|one| one.position);
+        let mut equal: Vec<u32> = equal.collect();
+        equal.sort_unstable();
+        Self { tier, score, arrival, equal }
     }
 }
 
@@ -186,7 +169,7 @@ struct Scan<'s, const BITS: usize, A> {
     factors: &'s [f64; KEYWORDS_USED_MAX + 1],
     rng: &'s mut Rng,
     floor_ecpm_micros: i64,
-    last: Option<&'s Last>,
+    last: Option<Last>,
     /// The best of this tier.
     top: Top,
     admits: &'s mut A,
@@ -206,30 +189,36 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         let end = self.block.levels[level_end as usize].start;
         self.cursors.iter_mut().for_each(|cursor| cursor.seek(start));
         let (mut needed, mut rows) = (1, window::ROWS_MIN);
-        loop {
-            let bar = self.top.bar();
-            let unmatched = (level < level_end)
-                .then(|| self.block.levels[level as usize].ecpm * self.factors[0])
-                .filter(|score| *score >= bar);
-            let matched = self.next_matched(end, bar, &mut needed);
-            match (matched, unmatched) {
-                (None, None) => return,
-                // Where one match is surely better than none, the matched raise the bar first.
-                (Some(next), rival) if rival.is_none_or(|rival| next.score_min >= rival) => {
-                    self.window(tier.tier, next.position, start, end, needed, rows);
-                    rows = (rows * 2).min(window::ROWS_MAX);
-                }
-                _ => {
-                    self.unmatched(level);
-                    level += 1;
-                }
+        while let Some(next) = self.next_matched(end, &mut needed) {
+            // Where one match is surely better than none, the matched raise the bar first.
+            let before = level;
+            level = self.unmatched_until(level, level_end, next.score_min);
+            if level == before {
+                self.window(tier.tier, next.position, start, end, needed, rows);
+                rows = (rows * 2).min(window::ROWS_MAX);
             }
         }
+        self.unmatched_until(level, level_end, 0.0);
     }
 
-    /// The first position before `end` from which a matched ad may reach `bar`, and how many
-    /// matches that takes at least.
-    fn next_matched(&mut self, end: u32, bar: f64, needed: &mut usize) -> Option<Matched> {
+    /// Offers the levels from `level` on whose ads may be among the best, and are worth more than
+    /// `score_min` where they have no match; returns the first that is left.
+    fn unmatched_until(&mut self, mut level: u32, level_end: u32, score_min: f64) -> u32 {
+        while level < level_end {
+            let score = self.block.levels[level as usize].ecpm * self.factors[0];
+            if score < self.top.bar() || score < score_min {
+                break;
+            }
+            self.unmatched(level);
+            level += 1;
+        }
+        level
+    }
+
+    /// The first position before `end` from which a matched ad may be among the best; `needed` is
+    /// raised to how many matches that takes at least.
+    fn next_matched(&mut self, end: u32, needed: &mut usize) -> Option<Matched> {
+        let bar = self.top.bar();
         let (mut head, mut left) = (NO_POSITION, 0);
         for cursor in &self.cursors {
             head = head.min(cursor.head());
@@ -261,52 +250,48 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
 
     /// Takes an ad in if it is among the best so far and admitted.
     fn offer(&mut self, tier: i32, position: u32, matched: usize, score: f64) {
-        let Some(room) = self.room(tier, score) else { return };
-        let key = room * uniform(self.rng);
-        self.offer_with(tier, position, matched, score, key);
+        let Some(since) = self.since(tier, score) else { return };
+        if score == self.top.bar() {
+            let arrival = since + wait(self.rng);
+            self.offer_at(tier, position, matched, score, arrival);
+        } else if score > self.top.bar() && self.is_admitted(tier, position, score) {
+            // Most ads are turned down: so their arrivals need not be drawn.
+            let arrival = since + wait(self.rng);
+            self.push(tier, position, matched, score, arrival);
+        }
     }
 
-    /// The same with a key that was drawn.
-    fn offer_with(
-        &mut self,
-        tier: i32,
-        position: u32,
-        matched: usize,
-        score: f64,
-        key: f64,
-    ) -> bool {
-        if !self.top.takes(score, key) || !self.is_admitted(tier, position, score) {
-            return false;
+    /// The same for one that arrives then.
+    fn offer_at(&mut self, tier: i32, position: u32, matched: usize, score: f64, arrival: f64) {
+        if self.top.takes(score, arrival) && self.is_admitted(tier, position, score) {
+            self.push(tier, position, matched, score, arrival);
         }
-        self.push(tier, position, matched, score, key);
-        true
     }
 
     fn is_admitted(&mut self, tier: i32, position: u32, score: f64) -> bool {
         self.touched += 1;
-        !self.was_given(tier, score, position) && (self.admits)(position)
+        !self.was_found(tier, score, position) && (self.admits)(position)
     }
 
-    fn push(&mut self, tier: i32, position: u32, matched: usize, score: f64, key: f64) {
+    fn push(&mut self, tier: i32, position: u32, matched: usize, score: f64, arrival: f64) {
         // At most KEYWORDS_USED_MAX.
         #[allow(clippy::cast_possible_truncation)]
         let matched = matched as u32;
-        self.top.push(Candidate { position, score, matched, tier, key });
+        self.top.push(Candidate { position, score, matched, tier, arrival });
     }
 
-    /// Keys of what is left with this score lie below this; nothing where all of it was given.
-    fn room(&self, tier: i32, score: f64) -> Option<f64> {
-        match self.last {
+    /// From when on those with this score arrive; nothing where all of them were found.
+    fn since(&self, tier: i32, score: f64) -> Option<f64> {
+        match &self.last {
             Some(last) if tier == last.tier && score > last.score => None,
-            // Given the last key, the others are as if drawn below it.
-            Some(last) if tier == last.tier && score == last.score => Some(last.key),
-            _ => Some(1.0),
+            Some(last) if tier == last.tier && score == last.score => Some(last.arrival),
+            _ => Some(0.0),
         }
     }
 
-    fn was_given(&self, tier: i32, score: f64, position: u32) -> bool {
-        self.last.is_some_and(|last| {
-            (last.tier, last.score) == (tier, score) && last.given.binary_search(&position).is_ok()
+    fn was_found(&self, tier: i32, score: f64, position: u32) -> bool {
+        self.last.as_ref().is_some_and(|last| {
+            (last.tier, last.score) == (tier, score) && last.equal.binary_search(&position).is_ok()
         })
     }
 }
@@ -318,10 +303,9 @@ struct Matched {
     score_min: f64,
 }
 
-/// Uniform in (0, 1), without its ends: keys are multiplied, and their logarithms divided by.
-fn uniform(rng: &mut Rng) -> f64 {
-    const STEP: f64 = 1.0 / (1_u64 << 52) as f64;
-    ((rng.next_u64() >> 12) as f64 + 0.5) * STEP
+/// An exponential waiting time of mean 1.
+fn wait(rng: &mut Rng) -> f64 {
+    Exp1.sample(rng)
 }
 
 /// What an ad of this eCPM with so many matches scores, in the account's currency per 1,000

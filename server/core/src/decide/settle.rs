@@ -1,11 +1,12 @@
 //! Filling the places of a page, best first, under caps and the page's rules.
 
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::page::{Conflict, OnPage};
-use super::{Candidate, Decision, Judge, STRICT_CANDIDATES_MAX, Strict, admission};
+use super::{Candidate, Decision, Judge, PageRules, STRICT_CANDIDATES_MAX, Strict, admission};
 use crate::index::{CampaignRow, Campaigns, Entry};
-use crate::model::{CapLevel, Profile, Segmented};
+use crate::model::{CampaignSerial, CapLevel, Profile, Segmented};
 
 /// An ad in a place of the page.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Pick {
     pub(super) candidate: Candidate,
     /// Only the store itself can say that its caps hold.
     pub(super) is_strict: bool,
+    /// What is stored of the visitor can decide over it.
+    pub(super) asks_profile: bool,
 }
 
 pub(super) type Picks = SmallVec<[Pick; 4]>;
@@ -76,7 +79,7 @@ impl Decision {
         let mut at: SmallVec<[usize; 1]> = SmallVec::from_elem(0, self.slots.len());
         let mut open: SmallVec<[usize; 1]> =
             self.slots.iter().map(|slot| slot.query.count).collect();
-        let mut on_page = OnPage::default();
+        let mut on_page = self.page.rules.map(|rules| (rules, OnPage::default()));
         loop {
             let segments = rules.segments(profile.as_deref());
             let Some((slot, candidate)) = self.best(&at, &open, campaigns, segments) else { break };
@@ -84,18 +87,19 @@ impl Decision {
             let entry = self.slots[slot].entry(candidate);
             let Some(row) = campaigns.get(entry.campaign) else { continue };
             let place = (slot, entry, row);
-            match self.place(place, campaigns, profile.as_deref_mut(), rules, &on_page) {
+            match self.place(place, campaigns, profile.as_deref_mut(), rules, on_page.as_ref()) {
                 Place::Taken => {
-                    if self.page.rules.is_some() {
+                    if let Some((_, on_page)) = &mut on_page {
                         on_page.add(entry, &row.campaign);
                     }
                     open[slot] -= 1;
                     let is_strict = row.campaign.asks_the_store();
-                    self.picks.push(Pick { slot, candidate, is_strict });
+                    let asks_profile = row.asks_profile();
+                    self.picks.push(Pick { slot, candidate, is_strict, asks_profile });
                 }
                 Place::Refused => {}
                 Place::Barred => {
-                    self.barred.insert(entry.campaign);
+                    self.barred.add(entry.campaign);
                 }
                 Place::Asks => return false,
             }
@@ -133,28 +137,30 @@ impl Decision {
         campaigns: &Campaigns,
         profile: Option<&mut Profile>,
         rules: Rules<'_>,
-        on_page: &OnPage,
+        on_page: Option<&(PageRules, OnPage)>,
     ) -> Place {
-        if !self.barred.is_empty() && self.barred.contains(&entry.campaign) {
+        if self.barred.has(entry.campaign) {
             return Place::Refused;
         }
-        let of = &self.slots[slot];
-        let segments = rules.segments(profile.as_deref());
-        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, segments);
-        // Looked at again, as time has passed since it was found.
-        if !matches!(rules, Rules::Look) && judge.turns_down(entry).is_some() {
-            return Place::Refused;
-        }
-        if let Some(page_rules) = self.page.rules {
-            match on_page.conflict(entry, &row.campaign, page_rules) {
+        if let Some((page_rules, on_page)) = on_page {
+            match on_page.conflict(entry, &row.campaign, *page_rules) {
                 None => {}
                 Some(Conflict::Ad) => return Place::Refused,
                 Some(Conflict::Campaign | Conflict::Competitor(_)) => return Place::Barred,
             }
         }
+        if matches!(rules, Rules::Look) {
+            return Place::Taken;
+        }
+        let of = &self.slots[slot];
+        let segments = rules.segments(profile.as_deref());
+        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, segments);
+        // Looked at again, as time has passed since it was found.
+        if !judge.admits(entry) {
+            return Place::Refused;
+        }
         let is_open = judge.segmented(&row.campaign) == Segmented::AsksProfile;
         match (rules, profile) {
-            (Rules::Look, _) => Place::Taken,
             _ if is_open => Place::Barred,
             (Rules::Admit { decision, strict }, Some(profile)) => {
                 self.admit_one((slot, entry, row), profile, decision, strict)
@@ -166,9 +172,8 @@ impl Decision {
                 }
                 self.admit_one((slot, entry, row), profile, decision, Strict::Local)
             }
-            (Rules::Withhold | Rules::Admit { .. } | Rules::Foresee { .. }, _) => {
-                if row.exposure_life_us > 0 { Place::Barred } else { Place::Taken }
-            }
+            _ if row.exposure_life_us > 0 => Place::Barred,
+            _ => Place::Taken,
         }
     }
 
@@ -206,5 +211,27 @@ impl Decision {
             // There is no room for any of the advertiser's.
             Err(_) => Place::Barred,
         }
+    }
+}
+
+/// Campaigns of which no further ad can win, so that the searches need not give them.
+#[derive(Default)]
+pub(super) struct Barred(Option<Box<HashSet<CampaignSerial>>>);
+
+impl Barred {
+    fn add(&mut self, campaign: CampaignSerial) {
+        self.0.get_or_insert_default().insert(campaign);
+    }
+
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn has(&self, campaign: CampaignSerial) -> bool {
+        self.0.as_ref().is_some_and(|barred| barred.contains(&campaign))
     }
 }

@@ -72,13 +72,14 @@ impl Gate {
 
 #[derive(Clone, Debug)]
 struct Chunk {
-    gates: Box<[Gate; CHUNK_ROWS]>,
+    /// In the chunk itself: one step less to each of them.
+    gates: [Gate; CHUNK_ROWS],
     rows: Box<[Option<Arc<CampaignRow>>]>,
 }
 
 impl Chunk {
     fn empty() -> Self {
-        Self { gates: Box::new([Gate::NONE; CHUNK_ROWS]), rows: vec![None; CHUNK_ROWS].into() }
+        Self { gates: [Gate::NONE; CHUNK_ROWS], rows: vec![None; CHUNK_ROWS].into() }
     }
 }
 
@@ -127,11 +128,13 @@ pub struct Campaigns {
     pub version: u64,
     table: Arc<CampaignTable>,
     killed: Arc<HashSet<CampaignId>>,
+    has_killed: bool,
 }
 
 impl Campaigns {
     pub(super) fn new(table: Arc<CampaignTable>, killed: Arc<HashSet<CampaignId>>) -> Self {
-        Self { version: table.version, table, killed }
+        let has_killed = !killed.is_empty();
+        Self { version: table.version, table, killed, has_killed }
     }
 
     /// The table that lies under it.
@@ -148,13 +151,13 @@ impl Campaigns {
     /// The campaign with this serial, where it still is and was not killed.
     pub fn get(&self, serial: CampaignSerial) -> Option<&CampaignRow> {
         let row = self.table.get(serial)?;
-        let is_killed = !self.killed.is_empty() && self.killed.contains(&row.campaign.id);
+        let is_killed = self.has_killed && self.killed.contains(&row.campaign.id);
         (!is_killed).then_some(row)
     }
 
     /// The gate of that campaign, under the same conditions.
     pub(crate) fn gate(&self, serial: CampaignSerial) -> Option<&Gate> {
-        if !self.killed.is_empty() {
+        if self.has_killed {
             self.get(serial)?;
         }
         self.table.gate(serial)

@@ -10,7 +10,10 @@ use super::AdvertiserId;
 
 /// What a site or a request will not show.
 #[derive(Clone, Debug, Default)]
-pub struct Blocks {
+pub struct Blocks(Option<Box<Sets>>);
+
+#[derive(Clone, Debug, Default)]
+struct Sets {
     advertisers: Set,
     categories: Set,
     domains: Set,
@@ -24,44 +27,46 @@ impl Blocks {
         categories: impl IntoIterator<Item = &'a str>,
         domains: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        Self {
+        let sets = Sets {
             advertisers: Set::new(advertisers),
             categories: Set::new(categories),
             domains: Set::new(domains),
-        }
+        };
+        let all = [&sets.advertisers, &sets.categories, &sets.domains];
+        let is_empty = all.iter().all(|set| set.names.is_empty());
+        Self((!is_empty).then(|| Box::new(sets)))
     }
 
     /// Whether nothing is blocked.
     pub fn is_empty(&self) -> bool {
-        [&self.advertisers, &self.categories, &self.domains].iter().all(|set| set.0.is_empty())
+        self.0.is_none()
     }
 
     /// Whether the advertiser is blocked.
     pub fn advertiser(&self, advertiser: &AdvertiserId) -> bool {
         let advertiser = advertiser.as_str();
-        self.advertisers.find(advertiser).is_some_and(|blocked| blocked == advertiser)
+        self.0
+            .as_ref()
+            .and_then(|sets| sets.advertisers.find(advertiser))
+            .is_some_and(|blocked| blocked == advertiser)
     }
 
     /// The entry that blocks one of `categories`, itself or by what stands before a hyphen.
     pub fn category(&self, categories: &[String]) -> Option<&str> {
-        if self.categories.0.is_empty() {
-            return None;
-        }
+        let blocked = self.0.as_ref().map(|sets| &sets.categories).filter(|set| set.is_any())?;
         let under = |category: &String| {
             let heads = category.match_indices('-').map(|(at, _)| &category[..at]);
-            heads.chain([category.as_str()]).find_map(|head| self.categories.find(head))
+            heads.chain([category.as_str()]).find_map(|head| blocked.find(head))
         };
         categories.iter().find_map(under)
     }
 
     /// The entry that blocks one of `domains`, itself or by a domain that it lies under.
     pub fn domain(&self, domains: &[String]) -> Option<&str> {
-        if self.domains.0.is_empty() {
-            return None;
-        }
+        let blocked = self.0.as_ref().map(|sets| &sets.domains).filter(|set| set.is_any())?;
         let under = |domain: &String| {
             let tails = domain.match_indices('.').map(|(at, _)| &domain[at + 1..]);
-            tails.chain([domain.as_str()]).find_map(|tail| self.domains.find(tail))
+            tails.chain([domain.as_str()]).find_map(|tail| blocked.find(tail))
         };
         domains.iter().find_map(under)
     }
@@ -69,37 +74,44 @@ impl Blocks {
 
 /// Names, found whatever the case of their ASCII letters.
 #[derive(Clone, Default)]
-struct Set(HashTable<Box<str>>, DefaultHashBuilder);
+struct Set {
+    names: HashTable<Box<str>>,
+    hasher: DefaultHashBuilder,
+}
 
 impl Set {
     fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut set = Self::default();
+        let Self { names: mut table, hasher } = Self::default();
         for name in names {
-            let hash = hash(&set.1, name);
-            let Self(table, hasher) = &mut set;
+            let hash = hash(&hasher, name);
             // Those that differ only by case are kept beside each other, as for advertisers it
             // matters.
             if table.find(hash, |other| **other == *name).is_none() {
-                table.insert_unique(hash, name.into(), |other| self::hash(hasher, other));
+                table.insert_unique(hash, name.into(), |other| self::hash(&hasher, other));
             }
         }
-        set
+        Self { names: table, hasher }
+    }
+
+    fn is_any(&self) -> bool {
+        !self.names.is_empty()
     }
 
     fn find(&self, name: &str) -> Option<&str> {
-        if self.0.is_empty() {
+        if self.names.is_empty() {
             return None;
         }
-        let hash = hash(&self.1, name);
-        let exactly = self.0.find(hash, |other| **other == *name);
-        let found = exactly.or_else(|| self.0.find(hash, |other| other.eq_ignore_ascii_case(name)));
+        let hash = hash(&self.hasher, name);
+        let same = |other: &Box<str>| **other == *name;
+        let alike = |other: &Box<str>| other.eq_ignore_ascii_case(name);
+        let found = self.names.find(hash, same).or_else(|| self.names.find(hash, alike));
         found.map(|name| &**name)
     }
 }
 
 impl fmt::Debug for Set {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.iter().collect::<BTreeSet<_>>()).finish()
+        f.debug_set().entries(self.names.iter().collect::<BTreeSet<_>>()).finish()
     }
 }
 

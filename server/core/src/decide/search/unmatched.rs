@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Scan, uniform};
+use super::{Scan, wait};
 use rand_core::Rng as _;
 
 /// A level of so few ads is gone through as it stands.
@@ -19,21 +19,21 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         let (block, range) = (self.block, self.block.level_range(level));
         let tier = block.levels[level as usize].tier;
         let score = block.levels[level as usize].ecpm * self.factors[0];
-        let Some(mut key) = self.room(tier, score) else { return };
+        let Some(mut arrival) = self.since(tier, score) else { return };
         let len = range.end - range.start;
         if len <= LEVEL_SMALL {
             for position in range {
-                let key = key * uniform(self.rng);
-                self.offer_unmatched(tier, position, score, key);
+                let arrival = arrival + wait(self.rng);
+                self.offer_unmatched(tier, position, score, arrival);
             }
             return;
         }
-        // The highest of `left` keys is distributed as one key's root of that degree.
         let (mut left, mut failures) = (len, 0);
         let mut drawn: SmallVec<[u32; 16]> = SmallVec::new();
         while failures < FAILURES_MAX && drawn.len() < DRAWS_MAX && left > len / 2 {
-            key *= (uniform(self.rng).ln() / f64::from(left)).exp();
-            if !self.top.takes(score, key) {
+            // Whichever of those that are left comes first.
+            arrival += wait(self.rng) / f64::from(left);
+            if !self.top.takes(score, arrival) {
                 return;
             }
             left -= 1;
@@ -44,27 +44,26 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
                     break position;
                 }
             };
-            if !self.offer_unmatched(tier, position, score, key) {
+            if !self.offer_unmatched(tier, position, score, arrival) {
                 failures += 1;
             }
         }
-        // Those that are left have keys below the last one.
         let mut drawn = drawn.into_iter().peekable();
         for position in range {
             if drawn.next_if_eq(&position).is_none() {
-                let key = key * uniform(self.rng);
-                self.offer_unmatched(tier, position, score, key);
+                let arrival = arrival + wait(self.rng);
+                self.offer_unmatched(tier, position, score, arrival);
             }
         }
     }
 
-    fn offer_unmatched(&mut self, tier: i32, position: u32, score: f64, key: f64) -> bool {
+    fn offer_unmatched(&mut self, tier: i32, position: u32, score: f64, arrival: f64) -> bool {
         // Whether it has a match after all is asked last: it is a search in every list.
-        let is_taken = self.top.takes(score, key)
+        let is_taken = self.top.takes(score, arrival)
             && self.is_admitted(tier, position, score)
             && !self.cursors.iter().any(|list| list.has(position));
         if is_taken {
-            self.push(tier, position, 0, score, key);
+            self.push(tier, position, 0, score, arrival);
         }
         is_taken
     }

@@ -1,7 +1,9 @@
 //! Counting matches: a window of positions, one bit for each ad, in as many rows as a count has
 //! digits. Adding a keyword's ads is binary addition of 64 ads at a time.
 
-use super::{Scan, uniform};
+use rand_core::Rng as _;
+
+use super::{Scan, wait};
 
 /// Rows of 64 ads in the first window: few, as most searches end soon.
 pub(super) const ROWS_MIN: usize = 4;
@@ -20,6 +22,9 @@ impl<const BITS: usize> Window<BITS> {
 
     /// One more match for each of `ads`.
     fn add(&mut self, row: usize, ads: u64) {
+        const { assert!(ROWS_MAX.is_power_of_two()) };
+        // Never changes it; the compiler sees that it is in bounds.
+        let row = row % ROWS_MAX;
         let mut carry = ads;
         for digit in &mut self.digits {
             let sum = digit[row];
@@ -31,15 +36,18 @@ impl<const BITS: usize> Window<BITS> {
         }
     }
 
-    /// The ads that have at least `matches`.
-    fn at_least(&self, row: usize, matches: usize) -> u64 {
-        let (mut more, mut same) = (0, u64::MAX);
-        for (at, digit) in self.digits.iter().enumerate().rev() {
-            let asked = 0_u64.wrapping_sub((matches >> at & 1) as u64);
-            more |= same & digit[row] & !asked;
-            same &= !(digit[row] ^ asked);
+    /// Sets each of `hits` to the ads of its row that have at least `matches`.
+    fn at_least(&self, matches: usize, hits: &mut [u64]) {
+        // Row by row in every digit, so that the compiler takes several rows at once.
+        for (row, hit) in hits.iter_mut().enumerate().take(ROWS_MAX) {
+            let (mut more, mut same) = (0, u64::MAX);
+            for (at, digit) in self.digits.iter().enumerate().rev() {
+                let asked = 0_u64.wrapping_sub((matches >> at & 1) as u64);
+                more |= same & digit[row] & !asked;
+                same &= !(digit[row] ^ asked);
+            }
+            *hit = more | same;
         }
-        more | same
     }
 
     fn count(&self, row: usize, ad: u32) -> usize {
@@ -77,11 +85,10 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         let level = block.entries[from as usize].level;
         let is_level = block.entries[end as usize - 1].level == level;
         let mut passed = Passed::default();
-        for row in 0..rows {
-            let mut ads = self.at_least(row, needed);
-            if ads == 0 {
-                continue;
-            }
+        let mut hits = [0; ROWS_MAX];
+        window.at_least(needed, &mut hits[..rows]);
+        for (row, hit) in hits[..rows].iter().enumerate().filter(|(_, hit)| **hit != 0) {
+            let mut ads = *hit;
             // At most ROWS_MAX.
             #[allow(clippy::cast_possible_truncation)]
             let at = first + row as u32 * 64;
@@ -94,9 +101,9 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
             let ecpm = block.levels[level as usize].ecpm;
             let least = ecpm * self.factors[needed];
             if is_level && self.top.is_full() && least == self.top.bar() {
-                let better = ads & self.at_least(row, needed + 1);
-                self.offer_each(tier, row, at, better);
-                self.offer_ties(tier, at, ads & !better, needed, least, &mut passed);
+                let ties = self.with_just(needed, row, ads);
+                self.offer_each(tier, row, at, ads & !ties);
+                self.offer_ties(tier, at, ties, needed, least, &mut passed);
             } else {
                 self.offer_each(tier, row, at, ads);
             }
@@ -106,8 +113,13 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         }
     }
 
-    fn at_least(&self, row: usize, matches: usize) -> u64 {
-        self.window.as_ref().map_or(0, |window| window.at_least(row, matches))
+    /// Those of a row's `ads` that have just so many matches.
+    fn with_just(&self, matches: usize, row: usize, ads: u64) -> u64 {
+        let digits = self.window.iter().flat_map(|window| window.digits.iter().enumerate());
+        digits.fold(ads, |ads, (at, digit)| match matches >> at & 1 {
+            0 => ads & !digit[row],
+            _ => ads & digit[row],
+        })
     }
 
     fn offer_each(&mut self, tier: i32, row: usize, at: u32, ads: u64) {
@@ -123,8 +135,8 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         }
     }
 
-    /// Offers those of `ads`, all with the score of the bar, whose keys are above the bar's: how
-    /// many there are before the next such one is drawn at once.
+    /// Offers those of `ads`, all with the score of the bar, that arrive in time: how many come
+    /// too late before the next one that does not is drawn at once.
     fn offer_ties(
         &mut self,
         tier: i32,
@@ -134,14 +146,14 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
         score: f64,
         passed: &mut Passed,
     ) {
-        let Some(room) = self.room(tier, score) else { return };
+        let Some(since) = self.since(tier, score) else { return };
         let mut left = ads;
         loop {
             if score != self.top.bar() {
                 return;
             }
-            let bar = self.top.bar_key() / room;
-            let skip = passed.skip(score, bar, self.rng);
+            let patience = self.top.latest() - since;
+            let skip = passed.skip(score, patience, self.rng);
             let count = u64::from(left.count_ones());
             if count <= skip {
                 passed.left = skip - count;
@@ -153,8 +165,10 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, A> {
             let ad = left.trailing_zeros();
             left &= left - 1;
             *passed = Passed::default();
-            let key = room * (bar + (1.0 - bar) * uniform(self.rng));
-            self.offer_with(tier, at + ad, matched, score, key);
+            // A wait that is known to be shorter than the patience.
+            let share = (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            let arrival = since - (share * (-patience).exp_m1()).ln_1p();
+            self.offer_at(tier, at + ad, matched, score, arrival);
         }
     }
 }
@@ -167,13 +181,13 @@ struct Passed {
 }
 
 impl Passed {
-    fn skip(&mut self, score: f64, bar: f64, rng: &mut super::Rng) -> u64 {
-        if self.bar != Some((score, bar)) {
-            self.bar = Some((score, bar));
-            // Each has a key above the bar with the chance 1 - bar: the number of failures before
-            // a success is geometric. As a cast it is at most u64::MAX.
+    fn skip(&mut self, score: f64, patience: f64, rng: &mut super::Rng) -> u64 {
+        if self.bar != Some((score, patience)) {
+            self.bar = Some((score, patience));
+            // The chance that k in a row wait longer is exp(-patience)^k: that one waits longer
+            // than k x patience. As a cast it is at most u64::MAX.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let drawn = (uniform(rng).ln() / bar.ln()) as u64;
+            let drawn = (wait(rng) / patience) as u64;
             self.left = drawn;
         }
         self.left

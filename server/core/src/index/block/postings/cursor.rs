@@ -70,16 +70,16 @@ impl<'b> Cursor<'b> {
     ) -> usize {
         match &mut self.ads {
             Ads::Sparse(positions, at) => {
-                let first = *at;
-                let mut head = self.head;
-                while head < end {
-                    let from_start = head - start;
+                let left = &positions[*at..];
+                let mut steps = 0;
+                for position in left.iter().take_while(|position| **position < end) {
+                    let from_start = position - start;
                     add(from_start as usize / 64, 1 << (from_start % 64));
-                    *at += 1;
-                    head = positions.get(*at).copied().unwrap_or(NO_POSITION);
+                    steps += 1;
                 }
-                self.head = head;
-                *at - first
+                *at += steps;
+                self.head = left.get(steps).copied().unwrap_or(NO_POSITION);
+                steps
             }
             Ads::Dense(bits) => {
                 let rows = start as usize / 64..end.div_ceil(64) as usize;
