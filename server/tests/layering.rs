@@ -63,6 +63,7 @@ fn the_core_knows_no_io_no_clock_and_no_ambient_randomness() {
         "icu_casemap",
         "icu_normalizer",
         "rand_core",
+        "rand_distr",
         "rand_xoshiro",
         "smallvec",
     ];
