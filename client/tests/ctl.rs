@@ -211,8 +211,10 @@ async fn explain_says_what_became_of_each_candidate() {
     assert!(said.contains("2 news/nowhere\nno ad: the zone is unknown\n"), "{said}");
     assert!(said.contains("campaign on page"), "{said}");
     assert!(said.contains("note: the visitor is unknown"), "{said}");
-    let refused = bench.fails(1, &["page", "news/top=101", "news/top"]).await;
-    assert!(refused.contains("1 placement refused"), "{refused}");
+    let refused = bench.doors.run(&["page", "news/top=101", "news/top"]).await;
+    let said = "1 news/top\nrefused: count: is 101; the limit is 100\n\n2 news/top\n";
+    assert!(refused.stdout.starts_with(said), "{refused:?}");
+    assert!(refused.failed(1).contains("1 placement refused"));
     bench.server.stop().await;
 }
 

@@ -98,10 +98,10 @@ pub(super) async fn run_page(context: &mut Context, args: Page) -> Result<(), Er
 
 fn filled(context: &mut Context, name: &str, placement: &PlacementAnswer) -> Result<(), Error> {
     context.out.line(&format!("{} {name}", placement.placement_id))?;
-    if let Some(error) = &placement.error {
-        return context.out.line(&format!("refused: {}\n", error.message));
+    match &placement.error {
+        Some(error) => context.out.line(&format!("refused: {}", error.message))?,
+        None => chosen(context, &placement.ads, placement.no_ad_reason())?,
     }
-    chosen(context, &placement.ads, placement.no_ad_reason())?;
     if let Some(explanation) = &placement.explanation {
         explain::print(context, explanation)?;
     }
