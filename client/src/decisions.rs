@@ -52,15 +52,50 @@ impl Decisions {
         self.call(request, AdDecisionServiceClient::choose_ads).await
     }
 
-    /// Chooses for every placement of a page, under one set of page rules.
+    /// Chooses for every placement of a page, under one set of page rules: no ad twice, caps over
+    /// all of them. Answer i belongs to placement i, and may be the refusal of that one (its
+    /// `error`).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), slotwise_client::Error> {
+    /// # let server = slotwise_server::testing::Server::start().await;
+    /// # let address = server.decision_addr().to_string();
+    /// use slotwise_client::v1::{ChoosePageRequest, Placement};
+    /// use slotwise_client::{Decisions, Options};
+    ///
+    /// let decisions = Decisions::connect(&Options::parse([address])?).await?;
+    /// let placement = |zone: &str| Placement {
+    ///     placement_id: zone.into(),
+    ///     site_id: "news".into(),
+    ///     zone_id: zone.into(),
+    ///     ..Placement::default()
+    /// };
+    /// let page = ChoosePageRequest {
+    ///     user_id: "visitor-1".into(),
+    ///     placements: ["home-top", "home-side"].map(placement).into(),
+    ///     ..ChoosePageRequest::default()
+    /// };
+    /// let answer = decisions.choose_page(page).await?;
+    /// assert_eq!(answer.placements[1].placement_id, "home-side");
+    /// # server.stop().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`Decisions::choose_ads`].
+    /// As [`Decisions::choose_ads`], and [`Error::Broken`] where the server gave another number of
+    /// answers.
     pub async fn choose_page(
         &self,
         request: ChoosePageRequest,
     ) -> Result<ChoosePageResponse, Error> {
-        self.call(request, AdDecisionServiceClient::choose_page).await
+        let asked = request.placements.len();
+        let answer = self.call(request, AdDecisionServiceClient::choose_page).await?;
+        match answer.placements.len() {
+            n if n == asked => Ok(answer),
+            n => Err(Error::Broken(format!("{n} answers to {asked} placements"))),
+        }
     }
 
     /// Many independent decisions in one call: answer i belongs to request i, and may be the

@@ -181,6 +181,44 @@ async fn choose_prints_the_scores() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn explain_says_what_became_of_each_candidate() {
+    let bench = Bench::with_catalog().await;
+    bench.ok(&["campaign", "put", "8:car", "--cap", "campaign:1/24h"]).await;
+    bench.ok(&["campaign", "pause", "7:summer"]).await;
+    bench.ok(&["choose", "news", "top", "--user", "v-1", "--record"]).await;
+    let asked = ["choose", "news", "top", "--user", "v-1", "--keyword", "car", "--explain"];
+    let said = bench.ok(&asked).await;
+    assert!(said.starts_with("no ad: every candidate was turned down"), "{said}");
+    let row = |first: &str| {
+        let line = said.lines().find(|line| line.starts_with(first)).unwrap();
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
+    };
+    assert_eq!(row("7:summer")[4..], ["campaign paused", "the campaign is paused"], "{said}");
+    let car = row("8:car");
+    assert_eq!(car[4], "frequency capped", "{said}");
+    assert!(car[5].starts_with("seen 1 of 1 in 24h, next at 20"), "{said}");
+    assert!(said.contains("3 candidates: 1 campaign paused, 2 frequency capped"), "{said}");
+
+    let at = ["--at", "2030-01-01T00:00:00Z", "--explain-max", "1", "--json"];
+    let replay: Value = serde_json::from_str(&bench.ok(&[&asked[..], &at].concat()).await).unwrap();
+    let explanation = &replay["explanation"];
+    assert_eq!(explanation["verdicts"].as_array().unwrap().len(), 1);
+    assert!(explanation["notes"][0].as_str().unwrap().contains("budgets"), "{explanation}");
+
+    bench.ok(&["campaign", "activate", "7:summer"]).await;
+    let page = ["page", "news/top", "news/nowhere", "news/top=5", "--explain"];
+    let said = bench.ok(&page).await;
+    assert!(said.contains("2 news/nowhere\nno ad: the zone is unknown\n"), "{said}");
+    assert!(said.contains("campaign on page"), "{said}");
+    assert!(said.contains("note: the visitor is unknown"), "{said}");
+    let refused = bench.doors.run(&["page", "news/top=101", "news/top"]).await;
+    let said = "1 news/top\nrefused: count: is 101; the limit is 100\n\n2 news/top\n";
+    assert!(refused.stdout.starts_with(said), "{refused:?}");
+    assert!(refused.failed(1).contains("1 placement refused"));
+    bench.server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_catalogue_can_be_built_and_taken_down_by_hand() {
     let bench = Bench::empty().await;
     let landing = "https://shop.example/?t={click_token}";

@@ -16,6 +16,19 @@ pub const BATCH_REQUESTS_MAX: usize = 1_000;
 /// Ads that one batch may ask for in all: at the usual 100 bytes an ad 1 MiB of answer, below the
 /// 4 MiB that stock gRPC clients take by default.
 pub const BATCH_ADS_MAX: usize = 10_000;
+/// Placements of one page: more than any page shows at once, and with the ads of each the answer
+/// stays within that of a batch.
+pub const PLACEMENTS_MAX: usize = 64;
+const _: () = assert!(PLACEMENTS_MAX * COUNT_MAX as usize <= BATCH_ADS_MAX);
+/// Candidates that are explained one by one where the caller does not say; the contract's number.
+pub const EXPLAIN_DEFAULT: u32 = 20;
+/// Candidates of one zone that are explained one by one: more than a person reads. What became of
+/// all of them is in the counts.
+pub const EXPLAIN_MAX: u32 = 1_000;
+/// Candidates that one page or batch has explained in all: the default for each request of a full
+/// batch; at the usual 150 bytes 3 MiB of answer, below the 4 MiB of stock clients.
+pub const EXPLAINED_IN_ALL_MAX: usize = 20_000;
+const _: () = assert!(BATCH_REQUESTS_MAX * EXPLAIN_DEFAULT as usize <= EXPLAINED_IN_ALL_MAX);
 /// Bytes of an id: fits every id scheme we know and keeps keys and log lines short.
 pub const ID_BYTES_MAX: usize = 128;
 /// Bytes of one message on a decision door: a batch of 1,000 requests of 1,000 bytes.
@@ -176,6 +189,12 @@ const _: () = assert!(NODE_LIVE.as_millis() >= 3 * HEARTBEAT_INTERVAL.as_millis(
 /// Clocks that are further apart than this are said to be: windows and flights begin and end by
 /// them.
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
+/// How long verdicts are counted before other calls of the same core get a turn: far below what a
+/// caller sees. A million ads are some 300 turns.
+pub const EXPLAIN_TURN: Duration = Duration::from_micros(250);
+/// Candidates whose verdicts are counted between two looks at the clock: some 20 us, or a few ms
+/// where each has the longest expression.
+pub const EXPLAIN_STEP: usize = 256;
 /// A profile read may take this long where the caller sets no deadline.
 pub const PROFILE_READ_MAX: Duration = Duration::from_millis(5);
 /// A profile read on the admin door: whoever asks what is known of a visitor waits for the answer.

@@ -6,7 +6,11 @@
 //! ChooseAdsRequest, sent `times` times) and expect of every answer: `ads` (a list of groups;
 //! the members of a group may come in any order), `count`, `scores`, `reason`, `refused` (the
 //! fields); of all answers: `seen` (every ad that came at least once) or `shares` (of each ad,
-//! with the chi-square below `chi_square_max`). An `import` step sends further records and
+//! with the chi-square below `chi_square_max`). Where the request has `explain`, `explained` has
+//! all that is explained one by one, in order ([ad, verdict], or [ad, verdict, part of the
+//! detail]), `verdicts` the count of each verdict, `notes` a part of each note. A step with a
+//! `page` (JSON of ChoosePageRequest) expects of its `placements`, by their ids, what other steps
+//! expect of an answer, or `error`: the field that was refused. An `import` step sends further records and
 //! expects `problems` ([number, field], or [number, field, part of the message]) or none.
 
 #![allow(
@@ -16,6 +20,8 @@
     clippy::cast_possible_wrap
 )]
 
+#[path = "cases/explain.rs"]
+mod explain;
 mod support;
 
 use std::collections::BTreeMap;
@@ -25,7 +31,7 @@ use serde_json::Value;
 use slotwise_proto::json;
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
 use slotwise_proto::v1::{
-    ChooseAdsBatchRequest, ChooseAdsRequest, ChooseAdsResponse, ImportOptions,
+    ChooseAdsBatchRequest, ChooseAdsRequest, ChooseAdsResponse, ChoosePageRequest, ImportOptions,
 };
 use slotwise_server::testing::{ManualClock, Server};
 use support::{NOON_US, refused_fields};
@@ -35,8 +41,9 @@ use tonic::transport::Channel;
 async fn every_case_holds() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();
-    assert_eq!(files.len(), 30, "every case is there");
+    assert_eq!(files.len(), 33, "every case is there");
     for file in files {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         let case: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -64,18 +71,26 @@ async fn run(name: &str, case: &Value) {
         if !step["request"].is_null() {
             ask(&mut client, step, &place).await;
         }
+        if !step["page"].is_null() {
+            ask_page(&mut client, step, &place).await;
+        }
     }
     server.stop().await;
 }
 
 /// A misspelt expectation would hold whatever comes back.
 fn check_words(step: &Value, place: &str) {
-    let does = ["at", "request", "times", "import"];
+    let does = ["at", "request", "page", "times", "import"];
     let expects = [
         "ads",
         "count",
         "scores",
         "reason",
+        "explained",
+        "verdicts",
+        "notes",
+        "error",
+        "placements",
         "refused",
         "seen",
         "shares",
@@ -161,7 +176,38 @@ async fn ask(client: &mut AdDecisionServiceClient<Channel>, step: &Value, place:
     }
 }
 
+async fn ask_page(client: &mut AdDecisionServiceClient<Channel>, step: &Value, place: &str) {
+    let request: ChoosePageRequest = json::from_str(&step["page"].to_string()).unwrap();
+    let expected = step["placements"].as_object().unwrap();
+    for _ in 0..step["times"].as_u64().unwrap_or(1) {
+        let page = client.choose_page(request.clone()).await.unwrap().into_inner();
+        assert_eq!(page.placements.len(), request.placements.len(), "{place}");
+        assert_eq!(page.placements.len(), expected.len(), "{place}");
+        for (answer, asked) in page.placements.into_iter().zip(&request.placements) {
+            let place = format!("{place}, {}", asked.placement_id);
+            assert_eq!(answer.placement_id, asked.placement_id, "{place}: in order");
+            let expected = &expected[&answer.placement_id];
+            check_words(expected, &place);
+            let answer = ChooseAdsResponse {
+                ads: answer.ads,
+                no_ad_reason: answer.no_ad_reason,
+                explanation: answer.explanation,
+                error: answer.error,
+                ..ChooseAdsResponse::default()
+            };
+            check(&answer, expected, &place);
+        }
+    }
+}
+
 fn check(answer: &ChooseAdsResponse, step: &Value, place: &str) {
+    let field = answer.error.as_ref().map(|error| error.field.as_str());
+    assert_eq!(field, step["error"].as_str(), "{place}: {:?}", answer.error);
+    if field.is_some() {
+        let default = ChooseAdsResponse { error: answer.error.clone(), ..Default::default() };
+        assert_eq!(*answer, default, "{place}: nothing but the error");
+        return;
+    }
     let ads = names(answer);
     if let Some(groups) = step["ads"].as_array() {
         let mut left = ads.as_slice();
@@ -191,6 +237,7 @@ fn check(answer: &ChooseAdsResponse, step: &Value, place: &str) {
             assert!((ad.score - expected).abs() < 5e-7, "{place}: {} for {expected}", ad.score);
         }
     }
+    explain::check(answer, step, place);
     let reason = step["reason"].as_str().unwrap_or("NO_AD_REASON_UNSPECIFIED");
     if ads.is_empty() || step["reason"].is_string() {
         assert_eq!(answer.no_ad_reason().as_str_name(), reason, "{place}");

@@ -12,6 +12,7 @@ mod process {
     mod doors;
     mod guards;
     mod privacy;
+    mod replays;
     mod start;
     mod stop;
     mod survive;

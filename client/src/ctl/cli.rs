@@ -53,7 +53,7 @@ pub(crate) struct Globals {
         default_value = "127.0.0.1:7072"
     )]
     pub(crate) admin_addr: Address,
-    /// Where the decision door listens, for `choose`: written alike
+    /// Where the decision door listens, for `choose` and `page`: written alike
     #[arg(
         long,
         global = true,
@@ -117,6 +117,8 @@ pub(crate) enum Command {
     Nodes,
     /// Ask which ads a zone would show: a dry run, unless told otherwise
     Choose(choose::Choose),
+    /// Ask which ads all the zones of a page would show together: a dry run, too
+    Page(choose::Page),
     /// Who changed what, and when
     Changes(bulk::Changes),
     /// Print a completion script for a shell
@@ -191,6 +193,9 @@ mod tests {
         };
         bad("slotwisectl choose news home-top --at 2026-12-01T00:00:00Z --record");
         bad("slotwisectl choose news home-top --at 2026-12-01");
+        bad("slotwisectl choose news home-top --explain-max 5");
+        bad("slotwisectl page");
+        bad("slotwisectl page news");
         bad("slotwisectl campaign put 7:x --cpm 1 --cpc 1");
         bad("slotwisectl campaign put 7:x --cap ad:1/1d --no-caps");
         bad("slotwisectl campaign put 7:x --from x.json --tier 1");

@@ -23,6 +23,7 @@ mod campaign_switch;
 mod changes;
 mod choose;
 mod completions;
+mod explain;
 mod export;
 mod import;
 mod nodes;
@@ -101,6 +102,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Error> {
         Command::User(command) => user::run(&mut context, command).await,
         Command::Nodes => nodes::run(&mut context).await,
         Command::Choose(args) => choose::run(&mut context, args).await,
+        Command::Page(args) => choose::run_page(&mut context, args).await,
         Command::Changes(args) => changes::run(&mut context, args).await,
         Command::Completions { shell } => completions::run(shell),
     };

@@ -4,6 +4,7 @@ mod answer;
 mod ask;
 mod choose;
 mod delivery;
+mod explain;
 mod service;
 
 pub use choose::Chooser;

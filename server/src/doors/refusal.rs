@@ -29,6 +29,11 @@ impl Refusal {
         }
     }
 
+    /// The value of `field` is sound, and the rest of the catalogue or the request does not fit it.
+    pub fn unfit(field: &str, problem: impl Into<String>) -> Self {
+        Self { code: Code::FailedPrecondition, ..Self::invalid(field, problem) }
+    }
+
     /// The service cannot answer now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self { code: Code::Unavailable, message: message.into(), violations: Vec::new() }

@@ -42,6 +42,9 @@ pub struct Known {
     pub profile: Profile,
     /// Whether the store has said so; else it is only what this node remembers.
     pub is_certain: bool,
+    /// Whether the store is there, and did not say so in time: no decision is made over what is
+    /// remembered then.
+    pub is_late: bool,
 }
 
 /// Segments to add and to take away.

@@ -110,6 +110,35 @@ pub(crate) fn ad_zone(text: &str) -> Result<AdZone, String> {
     }
 }
 
+/// A zone of a page, and how many ads it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) site: String,
+    pub(crate) zone: String,
+    pub(crate) count: u32,
+}
+
+/// A zone of a page: `news/home-top`, or `news/home-top=3` for three ads. The site ends at the
+/// first slash; what follows the last equals sign is a count only if it is a number.
+pub(crate) fn place(text: &str) -> Result<Place, String> {
+    let counted = text.rsplit_once('=').and_then(|(place, n)| Some((place, n.parse().ok()?)));
+    let (place, count) = counted.unwrap_or((text, 1));
+    match place.split_once('/') {
+        Some((site, zone)) if !site.is_empty() && !zone.is_empty() => {
+            Ok(Place { site: site.into(), zone: zone.into(), count })
+        }
+        _ => Err("a zone is SITE/ZONE or SITE/ZONE=COUNT, such as news/home-top=3".to_owned()),
+    }
+}
+
+/// A value with its name: `section=sport`. The name ends at the first equals sign.
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a value is NAME=VALUE, such as section=sport".to_owned()),
+    }
+}
+
 /// A repeated flag's values; an empty value stands for none, so that a list can be emptied.
 pub(crate) fn list(values: &[String]) -> Vec<String> {
     values.iter().filter(|value| !value.is_empty()).cloned().collect()
@@ -146,6 +175,21 @@ mod tests {
         for bad in ["", "news", "news/", "/top", "=1"] {
             assert!(parts(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_zone_of_a_page_may_have_a_count() {
+        let parts = |text| place(text).map(|place| (place.site, place.zone, place.count));
+        let expected = |site: &str, zone: &str, count| Ok((site.into(), zone.into(), count));
+        assert_eq!(parts("news/top"), expected("news", "top", 1));
+        assert_eq!(parts("news/top=3"), expected("news", "top", 3));
+        assert_eq!(parts("news/a/b=c"), expected("news", "a/b=c", 1));
+        for bad in ["", "news", "news/", "/top", "=1"] {
+            assert!(place(bad).is_err(), "{bad}");
+        }
+        assert_eq!(pair("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert_eq!(pair("a="), Ok(("a".into(), String::new())));
+        assert!(pair("a").is_err() && pair("=b").is_err());
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Explainer<'d> {
     placement: usize,
     campaigns: &'d Campaigns,
     profile: Option<&'d Profile>,
-    /// Whether nobody can say that strict caps hold.
+    /// Whether nobody can say that strict caps hold, or which segments the visitor has.
     strict_withheld: bool,
     chosen: Vec<u32>,
     on_page: OnPage,
@@ -43,7 +43,7 @@ pub struct Explained<'d> {
 impl<'d> Explainer<'d> {
     /// Explains the placement of this number. `campaigns` is the table that the decision was
     /// settled on, `profile` the profile after it; nothing: it could not be had. With
-    /// `strict_withheld`, what has strict caps was passed over.
+    /// `strict_withheld` it was settled with [`super::Strict::Withheld`].
     pub fn new(
         decision: &'d Decision,
         placement: usize,
@@ -137,7 +137,8 @@ impl<'d> Explainer<'d> {
 
     fn judge(&self) -> Judge<'d> {
         let slot = self.slot();
-        Judge::new(&self.decision.page, &slot.query, &slot.block, self.campaigns, self.profile)
+        let segments = self.profile.filter(|_| !self.strict_withheld);
+        Judge::new(&self.decision.page, &slot.query, &slot.block, self.campaigns, segments)
     }
 
     /// Of all that speaks against the ad, the first in the order of the verdicts.
@@ -159,9 +160,10 @@ impl<'d> Explainer<'d> {
                 return Verdict::FrequencyCapped;
             }
         }
+        let is_open = || judge.segmented(campaign) == Segmented::AsksProfile;
         let is_unknown = match self.profile {
-            Some(_) => self.strict_withheld && campaign.asks_the_store(),
-            None => has_caps || judge.segmented(campaign) == Segmented::AsksProfile,
+            Some(_) => self.strict_withheld && (campaign.asks_the_store() || is_open()),
+            None => has_caps || is_open(),
         };
         if is_unknown {
             return Verdict::ProfileUnavailable;

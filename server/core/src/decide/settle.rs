@@ -41,6 +41,16 @@ pub(super) enum Rules<'s> {
     Withhold,
 }
 
+impl Rules<'_> {
+    /// The profile whose segments decide: none while it is not known, or not for sure.
+    fn segments<'p>(&self, profile: Option<&'p Profile>) -> Option<&'p Profile> {
+        match self {
+            Self::Admit { strict: Strict::Withheld, .. } => None,
+            _ => profile,
+        }
+    }
+}
+
 /// What became of a would-be winner.
 enum Place {
     Taken,
@@ -70,7 +80,9 @@ impl Decision {
         let mut open: SmallVec<[usize; 1]> =
             self.slots.iter().map(|slot| slot.query.count).collect();
         let mut on_page = self.page.rules.map(|rules| (rules, OnPage::default()));
-        while let Some((slot, candidate)) = self.best(&at, &open, campaigns, profile.as_deref()) {
+        loop {
+            let segments = rules.segments(profile.as_deref());
+            let Some((slot, candidate)) = self.best(&at, &open, campaigns, segments) else { break };
             at[slot] += 1;
             let entry = self.slots[slot].entry(candidate);
             let Some(row) = campaigns.get(entry.campaign) else { continue };
@@ -141,13 +153,15 @@ impl Decision {
             return Place::Taken;
         }
         let of = &self.slots[slot];
-        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, profile.as_deref());
+        let segments = rules.segments(profile.as_deref());
+        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, segments);
         // Looked at again, as time has passed since it was found.
         if !judge.admits(entry) {
             return Place::Refused;
         }
         let is_open = judge.segmented(&row.campaign) == Segmented::AsksProfile;
         match (rules, profile) {
+            _ if is_open => Place::Barred,
             (Rules::Admit { decision, strict }, Some(profile)) => {
                 self.admit_one((slot, entry, row), profile, decision, strict)
             }
@@ -158,13 +172,8 @@ impl Decision {
                 }
                 self.admit_one((slot, entry, row), profile, decision, Strict::Local)
             }
-            _ => {
-                if row.exposure_life_us > 0 || is_open {
-                    Place::Barred
-                } else {
-                    Place::Taken
-                }
-            }
+            _ if row.exposure_life_us > 0 => Place::Barred,
+            _ => Place::Taken,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::model::{AdSerial, AdvertiserId, Cap, Exposure, Profile};
 /// campaigns with strict caps are not shown this time. Some kilobytes and one short script.
 pub const STRICT_CANDIDATES_MAX: usize = 16;
 
-/// What is known of campaigns with strict caps.
+/// How sure the profile is, and what is known of campaigns with strict caps.
 #[derive(Clone, Copy, Debug)]
 pub enum Strict<'a> {
     /// The profile is all there is: one node keeps it, and its caps are strict anyway.
@@ -18,7 +18,8 @@ pub enum Strict<'a> {
     Ask,
     /// Just these ads may win: the store has admitted them, and recorded them in the profile.
     Granted(&'a [AdSerial]),
-    /// None may win: nobody can say that their caps hold.
+    /// None may win: nobody can say that their caps hold. Nor may what the visitor's segments
+    /// decide over: the profile is what one node remembers.
     Withheld,
 }
 

@@ -4,7 +4,7 @@ use slotwise_core::decide::{Explainer, Strict, Verdict};
 use slotwise_core::index::Change;
 use slotwise_core::model::{
     Ad, AdSerial, Blocks, Campaign, CampaignSerial, Cap, CapLevel, Exposure, Keywords, Names,
-    Placement, Profile, Site, Size, Status, Targeting, Zone, ZoneSerial,
+    Placement, Profile, Segment, Site, Size, Status, Targeting, Zone, ZoneSerial,
 };
 
 use crate::market::{ACCOUNT, DAY_US, Market, Query, SITE, START_US, ad, campaign, query, zone};
@@ -20,6 +20,8 @@ struct Scene {
     blocked: [bool; 3],
     profile: Profile,
     is_profile_known: bool,
+    /// The profile is only what a node remembers.
+    is_withheld: bool,
 }
 
 impl Scene {
@@ -41,6 +43,7 @@ impl Scene {
             blocked: [false; 3],
             profile: Profile::default(),
             is_profile_known: true,
+            is_withheld: false,
         }
     }
 
@@ -58,13 +61,14 @@ impl Scene {
         let campaigns = market.index.campaigns();
         let mut decision = market.decision(query, 0);
         let mut profile = self.profile;
+        let strict = if self.is_withheld { Strict::Withheld } else { Strict::Local };
         if self.is_profile_known {
-            decision.admit(&campaigns, &mut profile, 1, Strict::Local).unwrap();
+            decision.admit(&campaigns, &mut profile, 1, strict).unwrap();
         } else {
             decision.admit_unknown(&campaigns);
         }
         let known = self.is_profile_known.then_some(&profile);
-        let explainer = Explainer::new(&decision, 0, &campaigns, known, false);
+        let explainer = Explainer::new(&decision, 0, &campaigns, known, self.is_withheld);
         let verdict = explainer.first(1)[0].reason.verdict();
         (verdict != Verdict::Chosen).then_some(verdict)
     }
@@ -128,6 +132,28 @@ fn what_a_profile_would_decide_is_unavailable_without_one() {
     scene.campaign.targeting = Some(Box::new(targeting));
     scene.is_profile_known = false;
     assert_eq!(scene.verdict(), Some(Verdict::ProfileUnavailable));
+}
+
+/// A store that is away has been told of segments, for all that a node can say.
+#[test]
+fn what_only_a_node_remembers_decides_over_no_segment() {
+    let targeted = |any: &[&'static str], none: &[&'static str], given: &[&'static str]| {
+        let mut scene = Scene::clean();
+        let mut targeting = Targeting::default();
+        targeting.segments_any = Names::new(any.iter().copied());
+        targeting.segments_none = Names::new(none.iter().copied());
+        scene.campaign.targeting = Some(Box::new(targeting));
+        scene.query.context.segments = Names::new(given.iter().copied());
+        scene.is_withheld = true;
+        let segment = Segment { name: "a/b".to_owned(), expires_us: i64::MAX };
+        scene.profile.update_segments(&[segment], &[], START_US).unwrap();
+        scene.verdict()
+    };
+    assert_eq!(targeted(&["a/b"], &[], &[]), Some(Verdict::ProfileUnavailable));
+    assert_eq!(targeted(&["c/d"], &[], &[]), Some(Verdict::ProfileUnavailable));
+    assert_eq!(targeted(&[], &["c/d"], &[]), Some(Verdict::ProfileUnavailable));
+    assert_eq!(targeted(&["c/d"], &[], &["c/d"]), None, "the caller knows");
+    assert_eq!(targeted(&[], &["c/d"], &["c/d"]), Some(Verdict::Targeting), "the caller knows");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! ListZoneAds: what this node has for one zone, in eCPM order.
 
-use slotwise_core::index::{Entry, Key};
+use slotwise_core::index::{Entry, Key, ZoneBlock};
 use slotwise_proto::v1::{Ad, ListZoneAdsRequest, ListZoneAdsResponse};
 
 use super::Admin;
@@ -23,15 +23,15 @@ pub(super) async fn list(
     })?;
     let catalog_version = admin.index.campaigns().version;
     let mut entries: Vec<&Entry> = block.entries.iter().collect();
-    entries.sort_by_key(|entry| place(entry));
+    entries.sort_by_cached_key(|entry| place(&block, entry));
     // The token is the place of the last entry, which may be gone by now.
     let start = match parse(&after) {
-        Some(last) => entries.partition_point(|entry| place(entry) <= last),
+        Some(last) => entries.partition_point(|entry| place(&block, entry) <= last),
         None => 0,
     };
     let page: Vec<&Entry> = entries.iter().skip(start).take(limit).copied().collect();
     let next_page_token = match page.last() {
-        Some(last) if start + page.len() < entries.len() => encode_token(&render(last)),
+        Some(last) if start + page.len() < entries.len() => encode_token(&render(&block, last)),
         _ => String::new(),
     };
     let keys = page.iter().map(|e| Key::Ad(e.ad.campaign.clone(), e.ad.unit.clone()));
@@ -41,7 +41,7 @@ pub(super) async fn list(
             entry.ad.campaign.as_str() == ad.campaign_id && entry.ad.unit.as_str() == ad.ad_unit_id
         };
         if let Some(entry) = page.iter().find(of) {
-            ad.ecpm_micros = Some(entry.ecpm_micros);
+            ad.ecpm_micros = Some(block.ecpm_micros(entry));
         }
     }
     Ok(ListZoneAdsResponse { ads, next_page_token, catalog_version })
@@ -50,13 +50,13 @@ pub(super) async fn list(
 /// Highest eCPM first, then by id.
 type Place = (std::cmp::Reverse<i64>, String, String);
 
-fn place(entry: &Entry) -> Place {
+fn place(block: &ZoneBlock, entry: &Entry) -> Place {
     let (campaign, unit) = (entry.ad.campaign.to_string(), entry.ad.unit.to_string());
-    (std::cmp::Reverse(entry.ecpm_micros), campaign, unit)
+    (std::cmp::Reverse(block.ecpm_micros(entry)), campaign, unit)
 }
 
-fn render(entry: &Entry) -> String {
-    let (ecpm, campaign, unit) = place(entry);
+fn render(block: &ZoneBlock, entry: &Entry) -> String {
+    let (ecpm, campaign, unit) = place(block, entry);
     format!("{}{SEPARATOR}{campaign}{SEPARATOR}{unit}", ecpm.0)
 }
 

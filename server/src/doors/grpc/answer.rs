@@ -1,29 +1,97 @@
 //! A decision on its way out.
 
-use slotwise_core::decide::Winner;
+use slotwise_core::decide::{Decision, Winner};
 use slotwise_core::index::Campaigns;
-use slotwise_proto::v1::{ChooseAdsResponse, ChosenAd, Creative, NoAdReason, Size};
+use slotwise_proto::v1::{
+    ChooseAdsResponse, ChosenAd, Creative, Explanation, NoAdReason, PlacementAnswer, RequestError,
+    Size,
+};
+use smallvec::SmallVec;
 
 use super::super::refusal::Refusal;
-use super::ask::Visit;
 
-/// The answer with these winners, of which there may be none.
-pub(super) fn filled(
-    winners: &[Winner<'_>],
-    campaigns: &Campaigns,
-    visit: &Visit,
-) -> ChooseAdsResponse {
-    let reason =
-        if winners.is_empty() { NoAdReason::AllTurnedDown } else { NoAdReason::Unspecified };
-    ChooseAdsResponse {
-        ads: winners.iter().map(|winner| chosen(winner, campaigns, visit.with_facts)).collect(),
-        no_ad_reason: reason.into(),
-        catalog_version: campaigns.version,
-        ..ChooseAdsResponse::default()
+/// What one placement was filled with.
+#[derive(Default)]
+pub(super) struct Filled {
+    ads: Vec<ChosenAd>,
+    reason: NoAdReason,
+    pub(super) explanation: Option<Explanation>,
+    error: Option<RequestError>,
+}
+
+/// One for each placement, in their order.
+pub(super) type Fillings = SmallVec<[Filled; 1]>;
+
+impl Filled {
+    /// Nothing, and why.
+    pub(super) fn none(reason: NoAdReason) -> Self {
+        Self { reason, ..Self::default() }
+    }
+
+    /// The placement was refused.
+    pub(super) fn refused(refusal: Refusal) -> Self {
+        Self { error: Some(refusal.into_request_error()), ..Self::default() }
+    }
+
+    /// Where the zone is empty, says so: there is nothing to explain.
+    pub(super) fn explain_empty(&mut self) {
+        if self.reason == NoAdReason::ZoneEmpty {
+            self.explanation = Some(Explanation::default());
+        }
+    }
+
+    pub(super) fn has_ads(&self) -> bool {
+        !self.ads.is_empty()
+    }
+
+    /// As the answer of ChooseAds.
+    pub(super) fn into_response(
+        self,
+        request_id: String,
+        catalog_version: u64,
+    ) -> ChooseAdsResponse {
+        ChooseAdsResponse {
+            request_id,
+            ads: self.ads,
+            no_ad_reason: self.reason.into(),
+            catalog_version,
+            explanation: self.explanation,
+            error: self.error,
+        }
+    }
+
+    /// As a part of the answer of ChoosePage.
+    pub(super) fn into_placement(self, placement_id: String) -> PlacementAnswer {
+        PlacementAnswer {
+            placement_id,
+            ads: self.ads,
+            no_ad_reason: self.reason.into(),
+            explanation: self.explanation,
+            error: self.error,
+        }
     }
 }
 
-/// One chosen ad; with `with_facts` also its size, domains and categories.
+/// Puts the winners where they belong: `numbers` says which of `filled` is the answer of which of
+/// the decision's placements. With `with_facts` also sizes, domains and categories.
+pub(super) fn fill(
+    filled: &mut Fillings,
+    numbers: &[usize],
+    decision: &Decision,
+    campaigns: &Campaigns,
+    with_facts: bool,
+) {
+    let winners = decision.winners();
+    if let [only] = numbers {
+        filled[*only].ads.reserve_exact(winners.len());
+    }
+    for winner in winners {
+        let filled = &mut filled[numbers[winner.placement]];
+        filled.ads.push(chosen(&winner, campaigns, with_facts));
+        filled.reason = NoAdReason::Unspecified;
+    }
+}
+
 fn chosen(winner: &Winner<'_>, campaigns: &Campaigns, with_facts: bool) -> ChosenAd {
     let entry = winner.entry;
     let creative = with_facts.then(|| {
@@ -36,9 +104,9 @@ fn chosen(winner: &Winner<'_>, campaigns: &Campaigns, with_facts: bool) -> Chose
         }
     });
     ChosenAd {
-        campaign_id: entry.ad.campaign.to_string(),
-        ad_unit_id: entry.ad.unit.to_string(),
-        ecpm_micros: entry.ecpm_micros,
+        campaign_id: entry.ad.campaign.as_str().to_owned(),
+        ad_unit_id: entry.ad.unit.as_str().to_owned(),
+        ecpm_micros: winner.block.ecpm_micros(entry),
         score: winner.score,
         matched_keywords: winner.matched,
         creative,
@@ -46,21 +114,7 @@ fn chosen(winner: &Winner<'_>, campaigns: &Campaigns, with_facts: bool) -> Chose
     }
 }
 
-/// An answer with nothing in it but why.
-pub(super) fn none(request_id: String, reason: NoAdReason, version: u64) -> ChooseAdsResponse {
-    ChooseAdsResponse {
-        request_id,
-        no_ad_reason: reason.into(),
-        catalog_version: version,
-        ..ChooseAdsResponse::default()
-    }
-}
-
 /// What stands in a batch or a stream for a request that was refused.
 pub(super) fn refused(request_id: String, refusal: Refusal) -> ChooseAdsResponse {
-    ChooseAdsResponse {
-        request_id,
-        error: Some(refusal.into_request_error()),
-        ..ChooseAdsResponse::default()
-    }
+    Filled::refused(refusal).into_response(request_id, 0)
 }

@@ -1,219 +1,203 @@
-//! A ChooseAds request on its way in: checked against every limit, as the decision needs it.
+//! A request on its way in: checked against every limit, as the decision needs it. ChooseAds is
+//! read as a page of one placement.
 
+mod checks;
 pub(super) mod context;
+mod page;
+mod place;
 
 use prost_types::Timestamp;
-use slotwise_core::decide::Query;
-use slotwise_core::model::{Blocks, HOURS_OF_WEEK, Keywords, Size, normalise_keyword};
-use slotwise_proto::v1::{ChooseAdsRequest, Detail, Exposure};
+use slotwise_core::decide::{Page, PageRules};
+use slotwise_core::model::HOURS_OF_WEEK;
+use slotwise_proto::v1::{ChooseAdsRequest, ChoosePageRequest, Detail, Exposure, RequestContext};
 
 use super::super::refusal::Refusal;
-use crate::limits::{
-    BLOCKED_MAX, COUNT_MAX, ID_BYTES_MAX, KEYWORD_BYTES_MAX, KEYWORDS_USED_MAX, PRICE_MICROS_MAX,
-    SIZES_MAX, TIMEOUT_MS_MAX,
-};
+use crate::limits::{EXPLAIN_DEFAULT, EXPLAIN_MAX, TIMEOUT_MS_MAX};
 
-/// A checked request.
-pub(super) struct Ask {
-    query: Query,
-    visit: Visit,
+use checks::{check_id, check_len, instant_us, over};
+pub(super) use place::Place;
+use place::{Wanted, Words};
+
+/// What holds for every placement of a checked request.
+pub(super) struct Ask<'r> {
+    pub(super) page: Page,
+    pub(super) visit: Visit<'r>,
     /// Keywords that were too long or too many.
     pub(super) ignored_keywords: usize,
 }
 
-/// What is done with the decision once it is made.
-pub(super) struct Visit {
+/// Who asks, and what is done with the decision.
+#[derive(Clone, Copy)]
+pub(super) struct Visit<'r> {
+    /// The visitor's id; empty: unknown, or not to be known.
+    pub(super) user_id: &'r str,
+    /// The visitor's profile is neither read nor written.
+    pub(super) limited: bool,
+    /// What is known of the visit, as it was said.
+    pub(super) context: Option<&'r RequestContext>,
     /// The instant that is decided for.
     pub(super) now_us: i64,
+    /// How long the caller waits; 0: not said.
+    pub(super) timeout_ms: u32,
     /// Size, domains and categories are given.
     pub(super) with_facts: bool,
     /// Nothing is recorded.
     pub(super) dry_run: bool,
     /// The clock stands at another instant than now.
     pub(super) is_replay: bool,
+    /// Where every random choice comes from.
+    pub(super) seed: Option<u64>,
+    /// The request has no id, and its answer gets one.
+    pub(super) makes_id: bool,
+    /// How many candidates are explained one by one; nothing: no explanation.
+    pub(super) explain_max: Option<usize>,
 }
 
-impl Ask {
+/// The fields that both calls have.
+struct Common<'r> {
+    request_id: &'r str,
+    user_id: &'r str,
+    context: Option<&'r RequestContext>,
+    blocked_advertisers: &'r [String],
+    blocked_categories: &'r [String],
+    blocked_domains: &'r [String],
+    timeout_ms: u32,
+    exposure: i32,
+    detail: i32,
+    limited: bool,
+    explain: bool,
+    explain_max: u32,
+    dry_run: bool,
+    seed: Option<u64>,
+    as_of: Option<&'r Timestamp>,
+}
+
+/// The fields of `$request` by their names.
+macro_rules! common {
+    ($request:expr) => {
+        Common {
+            request_id: &$request.request_id,
+            user_id: &$request.user_id,
+            context: $request.context.as_ref(),
+            blocked_advertisers: &$request.blocked_advertisers,
+            blocked_categories: &$request.blocked_categories,
+            blocked_domains: &$request.blocked_domains,
+            timeout_ms: $request.timeout_ms,
+            exposure: $request.exposure,
+            detail: $request.detail,
+            limited: $request.limited,
+            explain: $request.explain,
+            explain_max: $request.explain_max,
+            dry_run: $request.dry_run,
+            seed: $request.seed,
+            as_of: $request.as_of.as_ref(),
+        }
+    };
+}
+
+impl<'r> Ask<'r> {
     /// Checks `request`, which came at `now_us`.
-    pub(super) fn new(request: &ChooseAdsRequest, now_us: i64) -> Result<Self, Refusal> {
-        for (field, id) in [
-            ("request_id", &request.request_id),
-            ("site_id", &request.site_id),
-            ("zone_id", &request.zone_id),
-            ("user_id", &request.user_id),
-        ] {
-            check_id(field, id)?;
-        }
-        for (field, id) in [("site_id", &request.site_id), ("zone_id", &request.zone_id)] {
-            if id.is_empty() {
-                return Err(Refusal::invalid(field, "must not be empty"));
-            }
-        }
-        refuse_what_is_not_built(request)?;
-        if request.count > COUNT_MAX {
-            return Err(over("count", request.count, COUNT_MAX));
-        }
-        if request.timeout_ms > TIMEOUT_MS_MAX {
-            return Err(over("timeout_ms", request.timeout_ms, TIMEOUT_MS_MAX));
-        }
-        let floor = request.floor_ecpm_micros;
-        if !(0..=PRICE_MICROS_MAX).contains(&floor) {
-            let problem = format!("is {floor}; 0 to {PRICE_MICROS_MAX} would do");
-            return Err(Refusal::invalid("floor_ecpm_micros", problem));
-        }
-        let as_of_us = request.as_of.as_ref().map(instant_us).transpose()?;
-        if as_of_us.is_some() && !request.dry_run {
-            return Err(Refusal::invalid("as_of", "goes only with dry_run"));
-        }
-        let (keywords, ignored_keywords) = keywords(&request.keywords);
-        let now_us = as_of_us.unwrap_or(now_us);
-        Ok(Self {
-            query: Query {
-                now_us,
-                count: request.count.max(1) as usize,
-                keywords,
-                floor_ecpm_micros: floor,
-                sizes: sizes(request)?,
-                blocks: blocks(request)?,
-                // Known with the account's time zone, see `Chooser`; until then no hour at all.
-                hour_of_week: HOURS_OF_WEEK,
-                context: request
-                    .context
-                    .as_ref()
-                    .map(context::context)
-                    .transpose()?
-                    .unwrap_or_default(),
-                visitor_known: !request.user_id.is_empty() && !request.limited,
-                without_budgets: as_of_us.is_some(),
-            },
-            visit: Visit {
-                now_us,
-                with_facts: request.detail == i32::from(Detail::Facts),
-                dry_run: request.dry_run,
-                is_replay: as_of_us.is_some(),
-            },
-            ignored_keywords,
-        })
+    ///
+    /// # Errors
+    /// The first field that is wrong.
+    pub(super) fn of_ads(
+        request: &'r ChooseAdsRequest,
+        now_us: i64,
+    ) -> Result<(Self, Place<'r>), Refusal> {
+        let mut ask = Self::new(&common!(request), None, now_us)?;
+        let wanted = Wanted {
+            site_id: &request.site_id,
+            zone_id: &request.zone_id,
+            count: request.count,
+            floor_ecpm_micros: request.floor_ecpm_micros,
+            sizes: &request.sizes,
+        };
+        let place = wanted.check(Words::new(&request.keywords))?;
+        ask.ignored_keywords = place.ignored_keywords;
+        Ok((ask, place))
     }
 
-    /// What is done with the answer, and the question itself.
-    pub(super) fn into_parts(self) -> (Visit, Query) {
-        (self.visit, self.query)
+    /// Checks `request`, which came at `now_us`: each placement for itself, in their order.
+    ///
+    /// # Errors
+    /// The first field that is wrong for all of them.
+    pub(super) fn of_page(
+        request: &'r ChoosePageRequest,
+        now_us: i64,
+    ) -> Result<(Self, Vec<Result<Place<'r>, Refusal>>), Refusal> {
+        let rules = PageRules { campaign_max: request.campaign_max_per_page };
+        let mut ask = Self::new(&common!(request), Some(rules), now_us)?;
+        let (places, ignored_keywords) = page::places(request, ask.visit.explain_max)?;
+        ask.ignored_keywords = ignored_keywords;
+        Ok((ask, places))
     }
+
+    fn new(common: &Common<'r>, rules: Option<PageRules>, now_us: i64) -> Result<Self, Refusal> {
+        check_id("request_id", common.request_id)?;
+        check_id("user_id", common.user_id)?;
+        refuse_what_is_not_built(common)?;
+        if common.timeout_ms > TIMEOUT_MS_MAX {
+            return Err(over("timeout_ms", common.timeout_ms, TIMEOUT_MS_MAX));
+        }
+        if common.explain_max > EXPLAIN_MAX {
+            return Err(over("explain_max", common.explain_max, EXPLAIN_MAX));
+        }
+        let as_of_us = common.as_of.map(instant_us).transpose()?;
+        if as_of_us.is_some() && !common.dry_run {
+            return Err(Refusal::invalid("as_of", "goes only with dry_run"));
+        }
+        let now_us = as_of_us.unwrap_or(now_us);
+        let user_id = if common.limited { "" } else { common.user_id };
+        let context = common.context.map(context::context).transpose()?;
+        Ok(Self {
+            page: Page {
+                now_us,
+                // Known with the account's time zone, see `Chooser`; until then no hour at all.
+                hour_of_week: HOURS_OF_WEEK,
+                context: context.unwrap_or_default(),
+                blocks: checks::blocks(common)?,
+                visitor_known: !user_id.is_empty(),
+                without_budgets: as_of_us.is_some(),
+                rules,
+            },
+            visit: Visit {
+                user_id,
+                limited: common.limited,
+                context: common.context,
+                now_us,
+                timeout_ms: common.timeout_ms,
+                with_facts: common.detail == i32::from(Detail::Facts),
+                dry_run: common.dry_run,
+                is_replay: as_of_us.is_some(),
+                seed: common.seed,
+                makes_id: common.request_id.is_empty(),
+                explain_max: explain_max(common.explain, common.explain_max),
+            },
+            ignored_keywords: 0,
+        })
+    }
+}
+
+/// How many candidates are explained one by one; nothing: no explanation.
+pub(super) fn explain_max(explain: bool, max: u32) -> Option<usize> {
+    explain.then_some(if max == 0 { EXPLAIN_DEFAULT } else { max } as usize)
 }
 
 /// What the contract has and this version does not: refused by name, never ignored.
-fn refuse_what_is_not_built(request: &ChooseAdsRequest) -> Result<(), Refusal> {
+fn refuse_what_is_not_built(common: &Common<'_>) -> Result<(), Refusal> {
     let not_yet = |field, problem: &str| Err(Refusal::invalid(field, problem));
-    match Exposure::try_from(request.exposure) {
+    match Exposure::try_from(common.exposure) {
         Ok(Exposure::Unspecified | Exposure::OnDecision) => {}
         Ok(Exposure::OnImpression) => {
             return not_yet("exposure", "ON_IMPRESSION is not supported by this version");
         }
         Err(_) => return not_yet("exposure", "is no exposure that the contract names"),
     }
-    match Detail::try_from(request.detail) {
-        Ok(Detail::Unspecified | Detail::Facts) => {}
+    match Detail::try_from(common.detail) {
+        Ok(Detail::Unspecified | Detail::Facts) => Ok(()),
         Ok(Detail::Markup) => {
-            return not_yet("detail", "MARKUP is not supported by this version; FACTS would do");
+            not_yet("detail", "MARKUP is not supported by this version; FACTS would do")
         }
-        Err(_) => return not_yet("detail", "is no detail that the contract names"),
+        Err(_) => not_yet("detail", "is no detail that the contract names"),
     }
-    if request.explain {
-        return not_yet("explain", "is not supported by this version");
-    }
-    if request.explain_max != 0 {
-        return not_yet("explain_max", "is not supported by this version");
-    }
-    Ok(())
-}
-
-/// Normalised keywords, and how many had to be ignored.
-fn keywords(raw: &[String]) -> (Keywords, usize) {
-    let mut used: Vec<String> = Vec::with_capacity(raw.len().min(KEYWORDS_USED_MAX));
-    let mut ignored = 0;
-    for keyword in raw {
-        // Trimmed first: outer spaces do not make a keyword long.
-        if keyword.trim().len() > KEYWORD_BYTES_MAX {
-            ignored += 1;
-            continue;
-        }
-        let keyword = normalise_keyword(keyword);
-        if keyword.is_empty() || used.iter().any(|seen| *seen == keyword) {
-            continue;
-        }
-        if used.len() == KEYWORDS_USED_MAX {
-            ignored += 1;
-            continue;
-        }
-        used.push(keyword.into_owned());
-    }
-    (Keywords::from_normalised(used.iter().map(String::as_str).collect()), ignored)
-}
-
-fn sizes(request: &ChooseAdsRequest) -> Result<Vec<Size>, Refusal> {
-    check_len("sizes", request.sizes.len(), SIZES_MAX)?;
-    let size = |(at, size): (usize, &slotwise_proto::v1::Size)| {
-        if size.width == 0 || size.height == 0 {
-            return Err(Refusal::invalid(&format!("sizes[{at}]"), "has a side of 0 pixels"));
-        }
-        Ok(Size { width: size.width, height: size.height })
-    };
-    request.sizes.iter().enumerate().map(size).collect()
-}
-
-fn blocks(request: &ChooseAdsRequest) -> Result<Blocks, Refusal> {
-    let lists = [
-        ("blocked_advertisers", &request.blocked_advertisers),
-        ("blocked_categories", &request.blocked_categories),
-        ("blocked_domains", &request.blocked_domains),
-    ];
-    for (field, values) in lists {
-        check_len(field, values.len(), BLOCKED_MAX)?;
-        for (at, value) in values.iter().enumerate() {
-            let field = format!("{field}[{at}]");
-            check_id(&field, value)?;
-            if value.is_empty() {
-                return Err(Refusal::invalid(&field, "must not be empty"));
-            }
-        }
-    }
-    Ok(Blocks::new(
-        request.blocked_advertisers.iter().map(String::as_str),
-        request.blocked_categories.iter().map(String::as_str),
-        request.blocked_domains.iter().map(String::as_str),
-    ))
-}
-
-fn check_id(field: &str, id: &str) -> Result<(), Refusal> {
-    problem_of(id).map_or(Ok(()), |problem| Err(Refusal::invalid(field, problem)))
-}
-
-/// What is wrong with an id, if anything is.
-fn problem_of(id: &str) -> Option<String> {
-    if id.len() > ID_BYTES_MAX {
-        return Some(format!("has {} bytes; the limit is {ID_BYTES_MAX}", id.len()));
-    }
-    id.chars().any(char::is_control).then(|| "holds a control character".to_owned())
-}
-
-fn check_len(field: &str, len: usize, len_max: usize) -> Result<(), Refusal> {
-    if len > len_max {
-        let problem = format!("has {len} entries; the limit is {len_max}");
-        return Err(Refusal::invalid(field, problem));
-    }
-    Ok(())
-}
-
-fn over(field: &str, value: u32, max: u32) -> Refusal {
-    Refusal::invalid(field, format!("is {value}; the limit is {max}"))
-}
-
-fn instant_us(value: &Timestamp) -> Result<i64, Refusal> {
-    let seconds_us = value.seconds.checked_mul(1_000_000);
-    let is_sound = (0..1_000_000_000).contains(&value.nanos);
-    seconds_us
-        .and_then(|us| us.checked_add(i64::from(value.nanos / 1_000)))
-        .filter(|_| is_sound)
-        .ok_or_else(|| Refusal::invalid("as_of", "is no instant"))
 }

@@ -1,30 +1,32 @@
-//! One decision from the request to the answer: convert in, index, decide, profile, convert out.
+//! One decision from the request to the answer: convert in, index, look, profile, admit, convert
+//! out. ChooseAds goes the way of a page with one placement.
 
-use std::cell::RefCell;
+mod settle;
+mod zones;
+
 use std::sync::Arc;
-use std::time::Duration;
 
-use rand_core::{Rng as _, SeedableRng};
-use slotwise_core::decide::{Decision, Rng, Strict, StrictAsk};
+use slotwise_core::decide::Decision;
 use slotwise_core::index::Index;
-use slotwise_core::model::Profile;
-use slotwise_proto::v1::{ChooseAdsRequest, ChooseAdsResponse, NoAdReason};
+use slotwise_proto::v1::{
+    ChooseAdsRequest, ChooseAdsResponse, ChoosePageRequest, ChoosePageResponse,
+};
 
 use super::super::refusal::Refusal;
-use super::answer;
-use super::ask::{Ask, Visit};
+use super::answer::{self, Filled, Fillings};
+use super::ask::{Ask, Place};
+use super::explain::{Aside, Grounds};
 use crate::hours::hour_of_week;
-use crate::limits::PROFILE_READ_MAX;
-use crate::ports::{Admission, Clock, ProfileStore, VisitorKey};
+use crate::ports::{Clock, ProfileStore};
 use crate::refresh::Freshness;
 use crate::telemetry::{Counters, Metric, Outcome};
 use crate::visitors::VisitorHash;
 
-thread_local! {
-    static SEEDS: RefCell<Option<Rng>> = const { RefCell::new(None) };
-}
+pub(super) use settle::Settled;
+use settle::{generator, made_id};
+use zones::Zones;
 
-/// Answers ChooseAds.
+/// Answers ChooseAds and ChoosePage.
 pub struct Chooser {
     /// What may be shown where.
     pub index: Arc<Index>,
@@ -40,141 +42,112 @@ pub struct Chooser {
     pub counters: Arc<Counters>,
 }
 
+/// What became of a request's placements.
+struct Answer {
+    /// The id that was made for the request; empty: it has one.
+    request_id: String,
+    catalog_version: u64,
+    /// In the order of the placements.
+    filled: Fillings,
+}
+
 impl Chooser {
-    /// Chooses; counted as exactly one outcome, also when it is given up on the way.
-    pub(super) async fn choose(
+    /// Chooses; counted as exactly one outcome, also when it is given up on the way. The answer
+    /// takes the request's id.
+    ///
+    /// # Errors
+    /// What is wrong with the request.
+    pub(super) async fn choose_ads(
         &self,
-        request: &ChooseAdsRequest,
+        request: &mut ChooseAdsRequest,
     ) -> Result<ChooseAdsResponse, Refusal> {
         let outcome = Outcome::new(&self.counters);
-        let result = self.decide(request).await;
-        outcome.is(match &result {
-            Ok(response) if response.ads.is_empty() => Metric::DecisionsUnfilled,
-            Ok(_) => Metric::DecisionsFilled,
-            Err(_) => Metric::DecisionsRefused,
-        });
-        result
-    }
-
-    async fn decide(&self, request: &ChooseAdsRequest) -> Result<ChooseAdsResponse, Refusal> {
         let now_us = self.clock.now_us();
-        let ask = Ask::new(request, now_us)?;
-        self.counters.add(Metric::KeywordsIgnored, ask.ignored_keywords as u64);
-        let mut rng = request.seed.map_or_else(unseeded, Rng::seed_from_u64);
-        let request_id = match request.request_id.as_str() {
-            "" => format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64()),
-            given => given.to_owned(),
+        let (ask, place) = match Ask::of_ads(request, now_us) {
+            Ok(parts) => parts,
+            Err(refusal) => return self.refused(outcome, refusal),
         };
-        // Before the block: the version that is told is never newer than what was decided on.
-        let campaigns = self.index.campaigns();
-        let none = |reason| Ok(answer::none(request_id.clone(), reason, campaigns.version));
-        if self.freshness.is_stale(now_us) {
-            return none(NoAdReason::CatalogStale);
+        let answer = self.decide(ask, now_us, std::iter::once(Ok(place))).await;
+        let Answer { request_id, catalog_version, filled } = answer;
+        outcome.is(of_filled(&filled));
+        let filled = filled.into_iter().next().unwrap_or_default();
+        let mut response = filled.into_response(request_id, catalog_version);
+        if response.request_id.is_empty() {
+            response.request_id = std::mem::take(&mut request.request_id);
         }
-        let Some(block) = self.index.zone(&request.site_id, &request.zone_id) else {
-            return none(NoAdReason::ZoneUnknown);
-        };
-        if block.entries.is_empty() {
-            return none(NoAdReason::ZoneEmpty);
-        }
-        let account = block.account.serial;
-        let (visit, mut query) = ask.into_parts();
-        query.hour_of_week = hour_of_week(&block.account.time_zone, query.now_us);
-        let is_known = query.visitor_known;
-        let mut decision = Decision::new(block, query, &mut rng);
-        let asks_profile = decision.look(&campaigns);
-        let mut response = if asks_profile && is_known {
-            let visitor = VisitorKey { account, visitor: self.visitors.of(&request.user_id) };
-            let wait = profile_wait(request.timeout_ms);
-            self.admit_known(&mut decision, visitor, &visit, wait).await
-        } else {
-            // Caps hold inside one answer, whoever sees it. The table is the one that said that
-            // no history matters.
-            let mut nobody = Profile::default();
-            let winners = decision.admit(&campaigns, &mut nobody, 0, Strict::Local);
-            answer::filled(&winners.unwrap_or_default(), &campaigns, &visit)
-        };
-        response.request_id = request_id;
         Ok(response)
     }
 
-    /// Admits under the visitor's history.
-    async fn admit_known(
+    /// Chooses for a page; counted as one outcome as well.
+    ///
+    /// # Errors
+    /// What is wrong with the page as a whole. What is wrong with a placement is in its answer.
+    pub(super) async fn choose_page(
         &self,
-        decision: &mut Decision,
-        visitor: VisitorKey,
-        visit: &Visit,
-        wait: Duration,
-    ) -> ChooseAdsResponse {
-        let id = unseeded().next_u64();
-        let mut admitting = Admitting { index: &self.index, decision, visit, id, response: None };
-        let known = if visit.dry_run {
-            self.profiles.read(visitor, visit.now_us, wait).await.map(|known| {
-                let mut profile = known.profile;
-                if visit.is_replay {
-                    profile.rewind(visit.now_us);
-                }
-                let strict = if known.is_certain { Strict::Local } else { Strict::Withheld };
-                admitting.admit(&mut profile, strict);
-            })
-        } else {
-            self.profiles.admit(visitor, visit.now_us, wait, &mut admitting).await
+        request: &mut ChoosePageRequest,
+    ) -> Result<ChoosePageResponse, Refusal> {
+        let outcome = Outcome::new(&self.counters);
+        let now_us = self.clock.now_us();
+        let (ask, places) = match Ask::of_page(request, now_us) {
+            Ok(parts) => parts,
+            Err(refusal) => return self.refused(outcome, refusal),
         };
-        if let Err(error) = &known {
-            tracing::debug!(%error, "a profile is not to be had: capped ads are withheld");
-            self.counters.add(Metric::ProfilesUnavailable, 1);
+        let answer = self.decide(ask, now_us, places.into_iter()).await;
+        let Answer { mut request_id, catalog_version, filled } = answer;
+        outcome.is(of_filled(&filled));
+        if request_id.is_empty() {
+            request_id = std::mem::take(&mut request.request_id);
         }
-        admitting.response.unwrap_or_else(|| {
-            let campaigns = self.index.campaigns();
-            let winners = decision.admit_uncapped(&campaigns);
-            answer::filled(&winners, &campaigns, visit)
-        })
+        let ids = request.placements.iter_mut().map(|p| std::mem::take(&mut p.placement_id));
+        let placements = ids.zip(filled).map(|(id, filled)| filled.into_placement(id)).collect();
+        Ok(ChoosePageResponse { request_id, placements, catalog_version })
     }
-}
 
-/// A decision that is being admitted under a visitor's history.
-struct Admitting<'a> {
-    index: &'a Index,
-    decision: &'a mut Decision,
-    visit: &'a Visit,
-    /// The decision's own id; never seeded.
-    id: u64,
-    response: Option<ChooseAdsResponse>,
-}
+    fn refused<T>(&self, outcome: Outcome, refusal: Refusal) -> Result<T, Refusal> {
+        outcome.is(Metric::DecisionsRefused);
+        Err(refusal)
+    }
 
-impl Admission for Admitting<'_> {
-    fn admit(&mut self, profile: &mut Profile, strict: Strict<'_>) -> Option<StrictAsk> {
-        // Loaded anew, as time has passed where the profile had to be read: what was switched
-        // off meanwhile must not be shown.
+    /// The one way through.
+    async fn decide<'r>(
+        &self,
+        ask: Ask<'r>,
+        asked_at_us: i64,
+        places: impl ExactSizeIterator<Item = Result<Place<'r>, Refusal>>,
+    ) -> Answer {
+        let Ask { mut page, visit, ignored_keywords } = ask;
+        self.counters.add(Metric::KeywordsIgnored, ignored_keywords as u64);
+        let mut rng = generator(visit.seed);
+        let request_id = if visit.makes_id { made_id(&mut rng) } else { String::new() };
+        // Before the blocks: the version that is told is never newer than what was decided on.
         let campaigns = self.index.campaigns();
-        match self.decision.admit(&campaigns, profile, self.id, strict) {
-            Ok(winners) => self.response = Some(answer::filled(&winners, &campaigns, self.visit)),
-            Err(ask) => return Some(ask),
+        let is_stale = self.freshness.is_stale(asked_at_us);
+        let Zones { account, open, mut filled, numbers } =
+            Zones::find(&self.index, is_stale, places);
+        if visit.explain_max.is_some() {
+            filled.iter_mut().for_each(Filled::explain_empty);
         }
-        None
+        let Some(account) = account.filter(|_| !open.is_empty()) else {
+            return Answer { request_id, catalog_version: campaigns.version, filled };
+        };
+        page.hour_of_week = hour_of_week(&account.time_zone, page.now_us);
+        let explained = visit.explain_max.map(|max| Aside::new(&open, max));
+        let mut decision = Decision::new(page, open, rng);
+        let settled = self.settle(&mut decision, campaigns, account.serial, &visit).await;
+        answer::fill(&mut filled, &numbers, &decision, &settled.campaigns, visit.with_facts);
+        if let Some(aside) = explained {
+            let grounds = Grounds { settled: &settled, visit: &visit };
+            // In a box: its state is not a part of every decision's.
+            Box::pin(aside.explain(&decision, grounds, &mut filled, &numbers)).await;
+        }
+        Answer { request_id, catalog_version: settled.campaigns.version, filled }
     }
 }
 
-/// How long the profile may take: what the caller allows, or our own bound.
-fn profile_wait(timeout_ms: u32) -> Duration {
-    match timeout_ms {
-        0 => PROFILE_READ_MAX,
-        given => Duration::from_millis(given.into()),
+/// What a decision with these placements counts as.
+fn of_filled(filled: &[Filled]) -> Metric {
+    match filled.iter().any(Filled::has_ads) {
+        true => Metric::DecisionsFilled,
+        false => Metric::DecisionsUnfilled,
     }
-}
-
-/// A generator that nobody can foresee.
-fn unseeded() -> Rng {
-    SEEDS.with_borrow_mut(|seeds| {
-        let seeds = seeds.get_or_insert_with(|| {
-            let mut seed = [0; 32];
-            // Without the system's randomness ties are still broken, by the address space's.
-            if getrandom::fill(&mut seed).is_err() {
-                let place = std::ptr::from_ref(&seed).addr();
-                seed[..size_of::<usize>()].copy_from_slice(&place.to_le_bytes());
-            }
-            Rng::from_seed(seed)
-        });
-        Rng::seed_from_u64(seeds.next_u64())
-    })
 }

@@ -17,10 +17,13 @@ use super::super::calls::Calls;
 use super::super::listener::{Drain, Queue, serve, server};
 use super::super::refusal::Refusal;
 use super::answer;
+use super::ask::explain_max;
 use super::choose::Chooser;
 use super::delivery::{Delivery, DeliveryLayer};
 use crate::inflight::InFlight;
-use crate::limits::{BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX};
+use crate::limits::{
+    BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX, EXPLAINED_IN_ALL_MAX,
+};
 
 /// Requests of a batch that are decided before other calls of the same core get a turn.
 const BATCH_TURN: usize = 32;
@@ -62,9 +65,13 @@ impl DecisionDoor {
         serve(layers, routes.add_service(service), connections, in_flight, drain).await
     }
 
-    async fn answer(&self, delivery: &Delivery, request: ChooseAdsRequest) -> ChooseAdsResponse {
+    async fn answer(
+        &self,
+        delivery: &Delivery,
+        mut request: ChooseAdsRequest,
+    ) -> ChooseAdsResponse {
         delivery.begin();
-        match self.chooser.choose(&request).await {
+        match self.chooser.choose_ads(&mut request).await {
             Ok(response) => response,
             Err(refusal) => answer::refused(request.request_id, refusal),
         }
@@ -78,14 +85,15 @@ impl AdDecisionService for DecisionDoor {
         request: Request<ChooseAdsRequest>,
     ) -> Result<Response<ChooseAdsResponse>, Status> {
         delivery(&request)?.begin();
-        Ok(Response::new(self.chooser.choose(request.get_ref()).await?))
+        Ok(Response::new(self.chooser.choose_ads(&mut request.into_inner()).await?))
     }
 
     async fn choose_page(
         &self,
-        _request: Request<ChoosePageRequest>,
+        request: Request<ChoosePageRequest>,
     ) -> Result<Response<ChoosePageResponse>, Status> {
-        Err(Status::unimplemented("ChoosePage is not supported by this version"))
+        delivery(&request)?.begin();
+        Ok(Response::new(self.chooser.choose_page(&mut request.into_inner()).await?))
     }
 
     async fn choose_ads_batch(
@@ -139,6 +147,15 @@ fn check_batch(requests: &[ChooseAdsRequest]) -> Result<(), Refusal> {
     let ads: usize = requests.iter().map(|request| request.count.max(1) as usize).sum();
     if ads > BATCH_ADS_MAX {
         let problem = format!("ask for {ads} ads in all; the limit is {BATCH_ADS_MAX}");
+        return Err(Refusal::invalid("requests", problem));
+    }
+    let explained = |request: &ChooseAdsRequest| explain_max(request.explain, request.explain_max);
+    let explained: usize = requests.iter().filter_map(explained).sum();
+    if explained > EXPLAINED_IN_ALL_MAX {
+        let problem = format!(
+            "ask for {explained} candidates to be explained in all; the limit is \
+             {EXPLAINED_IN_ALL_MAX}"
+        );
         return Err(Refusal::invalid("requests", problem));
     }
     Ok(())

@@ -134,7 +134,7 @@ impl ProfileStore for EmbeddedProfiles {
     ) -> Result<Known, StoreError> {
         let mut profile = self.state.copy(visitor).unwrap_or_default();
         profile.lapse_segments(now_us);
-        Ok(Known { profile, is_certain: true })
+        Ok(Known { profile, is_certain: true, is_late: false })
     }
 
     async fn update_segments(

@@ -149,7 +149,8 @@ impl ProfileStore for RedisProfiles {
         let is_certain = self.shared.look(&slot, Instant::now() + wait).await.is_ok();
         let mut profile = slot.remembered().profile.clone();
         profile.lapse_segments(now_us);
-        Ok(Known { profile, is_certain })
+        let is_late = !is_certain && !self.shared.redis.is_away(slot.tag());
+        Ok(Known { profile, is_certain, is_late })
     }
 
     async fn update_segments(

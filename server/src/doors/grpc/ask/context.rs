@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use slotwise_core::model::{Context, Country, DeviceType, Names, Values, is_language, is_region};
 use slotwise_proto::v1::RequestContext;
 
-use super::{Refusal, check_id, check_len, problem_of};
+use super::checks::problem_of_name;
+use super::{Refusal, check_id, check_len};
 use crate::catalog::{NO_COUNTRY, NO_DEVICE_TYPE, NO_LANGUAGE, NO_REGION};
 use crate::limits::{CONTEXT_SEGMENTS_MAX, CONTEXT_VALUE_BYTES_MAX, CONTEXT_VALUES_MAX};
 
@@ -77,10 +78,6 @@ fn values(values: &HashMap<String, String>) -> Result<Values, Refusal> {
         }
     }
     Ok(Values::new(values.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
-}
-
-fn problem_of_name(name: &str) -> Option<String> {
-    if name.is_empty() { Some("must not be empty".to_owned()) } else { problem_of(name) }
 }
 
 #[cfg(test)]
