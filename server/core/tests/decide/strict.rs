@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use slotwise_core::decide::{Decision, STRICT_CANDIDATES_MAX, Strict, StrictAsk};
 use slotwise_core::index::{Campaigns, Change};
-use slotwise_core::model::{AdSerial, CampaignSerial, Profile};
+use slotwise_core::model::{AdSerial, CampaignSerial, CapLevel, Profile};
 
 use super::page::{Pages, Place, places};
 use crate::filling::{Filling, Seen};
-use crate::market::{Market, START_US, cases, query};
+use crate::market::{DAY_US, Market, START_US, ad, campaign, capped, cases, query};
 use crate::world::{Dice, profile_of, recipe};
 
 struct Scene {
@@ -198,7 +198,31 @@ proptest! {
             prop_assume!(ask.candidates.len() < STRICT_CANDIDATES_MAX);
             let granted = scene.grant(&ask, &mut profile, &mut || true);
             admit(&mut asked, &campaigns, &mut profile, Strict::Granted(&granted));
+            // One that siblings of this answer leave no room for took a place of the grant.
+            let shown: Vec<_> = winners(&asked).into_iter().map(|(_, unit)| unit).collect();
+            prop_assume!(granted.iter().all(|ad| shown.contains(&ad.0.to_string())));
         }
         prop_assert_eq!(winners(&asked), winners(&local));
     }
+}
+
+/// A strict cap over the whole advertiser counts siblings that need not be asked for, too.
+#[test]
+fn what_was_granted_still_counts_what_the_answer_shows_before_it() {
+    let mut strict = capped(1, "x:1", &[(CapLevel::Advertiser, 3, DAY_US)]);
+    strict.strict_caps = true;
+    let ads = [(1, "x:1", "a"), (2, "x:2", "b"), (3, "x:2", "c"), (4, "x:1", "d"), (5, "x:2", "e")];
+    let ads = (0..).zip(ads).map(|(at, (serial, of, unit))| ad(serial, of, unit, 100 - at, &[]));
+    let market = Market::new(vec![strict, campaign(2, "x:2")], ads.collect());
+    let (campaigns, mut profile) = (market.index.campaigns(), Profile::default());
+    let mut decision = market.decision(query(4), 0);
+    let ask = admit(&mut decision, &campaigns, &mut profile, Strict::Ask).unwrap();
+    for candidate in &ask.candidates {
+        profile.record(&candidate.advertiser, candidate.exposure, START_US).unwrap();
+    }
+    let granted: Vec<_> = ask.candidates.iter().map(|one| one.exposure.ad).collect();
+    assert_eq!(granted[0], AdSerial(1));
+    admit(&mut decision, &campaigns, &mut profile, Strict::Granted(&granted));
+    let shown: Vec<_> = winners(&decision).into_iter().map(|(_, unit)| unit).collect();
+    assert_eq!(shown, ["a", "b", "c", "e"], "d would be the fourth of x under a cap of 3");
 }
