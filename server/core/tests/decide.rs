@@ -31,6 +31,7 @@ mod decide {
     mod looking;
     mod page;
     mod random;
+    mod strict;
     mod ties;
     mod verdicts;
 }

@@ -26,9 +26,20 @@ pub(super) fn reached(
     profile: &Profile,
     now_us: i64,
 ) -> Option<Cap> {
+    reached_by(campaign, entry, profile, now_us, |_| true)
+}
+
+/// The same where only the exposures that `is_seen` names were shown.
+pub(super) fn reached_by(
+    campaign: &Campaign,
+    entry: &Entry,
+    profile: &Profile,
+    now_us: i64,
+    is_seen: impl Fn(&Exposure) -> bool,
+) -> Option<Cap> {
     let is_reached = |cap: &&Cap| {
         let seen = profile.count(&campaign.advertiser, cap.window_us, now_us, |exposure| {
-            counts(**cap, entry, exposure)
+            counts(**cap, entry, exposure) && is_seen(exposure)
         });
         seen >= cap.impressions_max as usize
     };

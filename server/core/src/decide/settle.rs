@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::page::{Conflict, OnPage};
 use super::{Candidate, Decision, Judge, PageRules, STRICT_CANDIDATES_MAX, Strict, admission};
 use crate::index::{CampaignRow, Campaigns, Entry};
-use crate::model::{CampaignSerial, CapLevel, Profile, Segmented};
+use crate::model::{AdSerial, CampaignSerial, CapLevel, Exposure, Profile, Segmented};
 
 /// An ad in a place of the page.
 #[derive(Clone, Copy, Debug)]
@@ -177,6 +177,11 @@ impl Decision {
         }
     }
 
+    /// Whether the ad was picked.
+    fn has(&self, ad: AdSerial) -> bool {
+        self.picks.iter().any(|pick| self.slots[pick.slot].entry(pick.candidate).serial == ad)
+    }
+
     /// Holds a would-be winner against the caps, and records it where they hold.
     fn admit_one(
         &self,
@@ -191,8 +196,15 @@ impl Decision {
         let (campaign, now_us) = (&row.campaign, self.page.now_us);
         if campaign.asks_the_store() {
             match strict {
-                // A granted one is in the profile already.
-                Strict::Granted(ads) if ads.contains(&entry.serial) => return Place::Taken,
+                Strict::Granted(ads) if ads.contains(&entry.serial) => {
+                    // The granted ones are in the profile already. But the store knew nothing of
+                    // the others that this answer shows before it.
+                    let is_seen = |seen: &Exposure| {
+                        seen.decision != decision || !ads.contains(&seen.ad) || self.has(seen.ad)
+                    };
+                    let cap = admission::reached_by(campaign, entry, profile, now_us, is_seen);
+                    return if cap.is_none() { Place::Taken } else { Place::Refused };
+                }
                 Strict::Granted(_) | Strict::Withheld => return Place::Refused,
                 Strict::Ask if admission::fits(campaign, entry, profile, now_us) => {
                     return Place::Asks;
