@@ -61,6 +61,8 @@ pub(crate) struct Tier {
 pub(super) struct Newcomer {
     pub(super) ad: Arc<Ad>,
     pub(super) campaign: CampaignSerial,
+    /// The ad's number.
+    pub(super) serial: AdSerial,
     pub(super) tier: i32,
     pub(super) ecpm_micros: i64,
 }

@@ -296,6 +296,7 @@ impl Builder {
             let newcomer = Newcomer {
                 ad: Arc::clone(ad),
                 campaign: campaign.serial,
+                serial: ad.serial,
                 tier: campaign.tier,
                 ecpm_micros,
             };

@@ -102,9 +102,9 @@ impl Set {
             return None;
         }
         let hash = hash(&self.hasher, name);
-        let same = |other: &Box<str>| **other == *name;
-        let alike = |other: &Box<str>| other.eq_ignore_ascii_case(name);
-        let found = self.names.find(hash, same).or_else(|| self.names.find(hash, alike));
+        let exactly = self.names.find(hash, |other| **other == *name);
+        let found =
+            exactly.or_else(|| self.names.find(hash, |other| other.eq_ignore_ascii_case(name)));
         found.map(|name| &**name)
     }
 }

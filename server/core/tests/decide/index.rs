@@ -142,6 +142,7 @@ fn an_unknown_zone_is_not_there() {
 
 /// Each names what is not there; the rest of the same change is published all the same.
 #[test]
+#[allow(clippy::too_many_lines, reason = "one scene: what is wrong, and what is said of it")]
 fn what_names_a_missing_object_is_rejected_and_named() {
     let site_of_nobody =
         Site { id: "lost".into(), account: "nobody".into(), blocks: Blocks::default() };

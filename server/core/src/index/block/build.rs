@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::postings::PostingsBuilder;
 use super::{Entry, Level, NO_SIZE, Newcomer, SIZE_CODES, Tier, ZoneBlock};
-use crate::model::{Account, Ad, AdSerial, Site, Size, Zone};
+use crate::model::{Account, AdSerial, Site, Size, Zone};
 
 /// What a block is of.
 pub(in super::super) struct Place {
@@ -19,7 +19,7 @@ pub(super) type Rank = (Reverse<i32>, Reverse<i64>, AdSerial);
 
 impl Newcomer {
     pub(super) fn rank(&self) -> Rank {
-        (Reverse(self.tier), Reverse(self.ecpm_micros), self.ad.serial)
+        (Reverse(self.tier), Reverse(self.ecpm_micros), self.serial)
     }
 }
 
@@ -27,21 +27,37 @@ impl ZoneBlock {
     /// A block of `newcomers`, in any order; no ad twice.
     pub(in super::super) fn new(place: Place, newcomers: Vec<Newcomer>) -> Self {
         let mut postings = PostingsBuilder::new(newcomers.len());
-        let mut rows = Rows::with_capacity(newcomers.len());
-        for newcomer in sorted(newcomers) {
+        let mut ranks = Vec::with_capacity(newcomers.len());
+        let mut drafts = Vec::with_capacity(newcomers.len());
+        // Ads that come one after another mostly lie so in memory, too: so each is looked at now,
+        // and not again once they are in order.
+        for (at, newcomer) in (0..).zip(newcomers) {
             postings.push(&newcomer.ad.keywords);
-            rows.push(newcomer);
+            ranks.push((newcomer.rank(), at));
+            drafts.push(Some(Draft::from(newcomer)));
         }
-        rows.finish(place, postings.finish())
+        ranks.sort_unstable();
+        let order: Vec<u32> = ranks.into_iter().map(|(_, at)| at).collect();
+        let mut rows = Rows::with_capacity(order.len());
+        for draft in order.iter().filter_map(|at| drafts[*at as usize].take()) {
+            rows.push(draft);
+        }
+        rows.finish(place, postings.finish(&order))
     }
 }
 
-/// Best first. The ads lie all over the memory, so each is looked at once and not at every
-/// comparison.
-pub(super) fn sorted(newcomers: Vec<Newcomer>) -> Vec<Newcomer> {
-    let mut newcomers: Vec<_> = newcomers.into_iter().map(|one| (one.rank(), one)).collect();
-    newcomers.sort_unstable_by_key(|(rank, _)| *rank);
-    newcomers.into_iter().map(|(_, newcomer)| newcomer).collect()
+/// A newcomer with what an entry has to know of its ad.
+pub(super) struct Draft {
+    newcomer: Newcomer,
+    size: Option<Size>,
+    excludes: bool,
+}
+
+impl From<Newcomer> for Draft {
+    fn from(newcomer: Newcomer) -> Self {
+        let (size, excludes) = (newcomer.ad.size, !newcomer.ad.excluded_keywords.is_empty());
+        Self { newcomer, size, excludes }
+    }
 }
 
 /// Entries in order of their positions, with the levels, tiers and sizes that follow from them.
@@ -63,11 +79,10 @@ impl Rows {
     }
 
     /// Adds what comes next in order.
-    pub(super) fn push(&mut self, newcomer: Newcomer) {
-        let Newcomer { ad, campaign, tier, ecpm_micros } = newcomer;
-        let level = self.level(tier, ecpm_micros);
-        let (size, excludes) = (self.size(&ad), !ad.excluded_keywords.is_empty());
-        let serial = ad.serial;
+    pub(super) fn push(&mut self, draft: Draft) {
+        let Draft { newcomer, size, excludes } = draft;
+        let Newcomer { ad, campaign, serial, tier, ecpm_micros } = newcomer;
+        let (level, size) = (self.level(tier, ecpm_micros), self.size(size));
         self.entries.push(Entry { ad, campaign, serial, level, size, excludes });
     }
 
@@ -119,8 +134,8 @@ impl Rows {
         position(self.levels.len() - 1)
     }
 
-    fn size(&mut self, ad: &Ad) -> u8 {
-        let Some(size) = ad.size else { return NO_SIZE };
+    fn size(&mut self, size: Option<Size>) -> u8 {
+        let Some(size) = size else { return NO_SIZE };
         let known = self.sizes.iter().position(|known| *known == size);
         let at = known.unwrap_or_else(|| {
             // The last code is for all further sizes.
@@ -142,7 +157,7 @@ impl Rows {
         let size = block.sizes.get(usize::from(old.size) - 1);
         match size.and_then(|size| self.sizes.iter().position(|known| known == size)) {
             Some(at) => u8::try_from(at + 1).unwrap_or(u8::MAX),
-            None => self.size(&old.ad),
+            None => self.size(old.ad.size),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use hashbrown::{HashMap, HashSet, HashTable};
 
-use super::build::{Place, Rank, Rows, position, sorted};
+use super::build::{Draft, Place, Rank, Rows, position};
 use super::postings::Lists;
 use super::{Entry, NO_POSITION, Newcomer, Postings, ZoneBlock};
 use crate::model::{AdSerial, Keywords};
@@ -23,11 +23,13 @@ impl ZoneBlock {
         let mut rows = Rows::with_capacity(self.entries.len() + added.len());
         let mut moved = Vec::with_capacity(self.entries.len());
         let mut words = Additions::default();
-        let mut added = sorted(added).into_iter().peekable();
+        let mut added = added;
+        added.sort_unstable_by_key(Newcomer::rank);
+        let mut added = added.into_iter().peekable();
         let mut next = 0;
         let mut add = |rows: &mut Rows, next: &mut u32, newcomer: Newcomer| {
             words.push(&self.postings, *next, &newcomer.ad.keywords);
-            rows.push(newcomer);
+            rows.push(Draft::from(newcomer));
             *next += 1;
         };
         for entry in &self.entries {

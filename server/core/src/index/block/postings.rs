@@ -110,7 +110,7 @@ impl Postings {
     }
 }
 
-/// Takes the ads' keywords in order of their positions.
+/// Takes the ads' keywords before it is known in which order they will stand.
 pub(super) struct PostingsBuilder {
     ads: usize,
     hasher: DefaultHashBuilder,
@@ -138,7 +138,7 @@ impl PostingsBuilder {
         }
     }
 
-    /// The keywords of the ad that comes next.
+    /// The keywords of one more ad.
     pub(super) fn push(&mut self, keywords: &Keywords) {
         for word in keywords.iter() {
             let list = self.list(word);
@@ -148,14 +148,16 @@ impl PostingsBuilder {
         self.ends.push(position(self.lists.len()));
     }
 
-    pub(super) fn finish(self) -> Postings {
+    /// The postings of the ads in the order of their positions: `order` has, for each of these,
+    /// how many ads were taken before that one.
+    pub(super) fn finish(self, order: &[u32]) -> Postings {
         let mut lists = Lists::new(self.ads, self.words, &self.lens);
-        let mut at = 0;
-        for (ad, end) in (0..).zip(&self.ends) {
-            for list in &self.lists[at as usize..*end as usize] {
-                lists.push(*list, ad);
+        for (position, at) in (0..).zip(order) {
+            let at = *at as usize;
+            let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+            for list in &self.lists[start as usize..self.ends[at] as usize] {
+                lists.push(*list, position);
             }
-            at = *end;
         }
         lists.finish(self.hasher, self.table, self.text)
     }

@@ -1,5 +1,6 @@
 //! From edits to what decisions read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -14,7 +15,8 @@ use crate::model::{AdSerial, SiteId, Zone, ZoneId, ZoneSerial};
 pub(super) struct ZoneEdit {
     pub(super) key: Option<(SiteId, ZoneId)>,
     pub(super) removed: HashSet<AdSerial>,
-    pub(super) added: HashMap<AdSerial, Newcomer>,
+    /// By number, which is mostly how ads lie in memory.
+    pub(super) added: BTreeMap<AdSerial, Newcomer>,
 }
 
 impl Builder {
