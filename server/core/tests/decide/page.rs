@@ -317,6 +317,17 @@ fn under_the_rules_of_a_page_equal_pairs_stay_equally_likely() {
     assert_follows("caps", pages_drawn(&pages, &places, &past), law(&pages, &places, &past));
 }
 
+/// Most of what one place finds was seen, so that its search goes on; the other's does not.
+#[test]
+fn a_place_whose_search_goes_on_is_filled_no_sooner() {
+    let mut pages = Pages::alike(12);
+    pages.world.campaigns[0].caps = vec![(CapLevel::Ad, 1, DAY_US)];
+    pages.prices[3..].iter_mut().for_each(|prices| prices[1] = None);
+    let past: Vec<_> = (3..12).map(|ad| pages.world.seen(ad, START_US - 1)).collect();
+    let places = [place(0, 1), place(1, 1)];
+    assert_follows("goes on", pages_drawn(&pages, &places, &past), law(&pages, &places, &past));
+}
+
 /// Many equal ads in two places: every pair of ads, and each place first as often as the other.
 #[test]
 fn large_zones_give_every_pair() {
