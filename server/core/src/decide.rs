@@ -28,13 +28,13 @@ use smallvec::SmallVec;
 pub use eligibility::Verdict;
 pub use explain::{Explained, Explainer, Reason};
 pub use query::{Page, PageRules, Query};
-pub use search::{Candidate, Search, score};
 pub use strict::{STRICT_CANDIDATES_MAX, Strict, StrictAsk, StrictCandidate};
 
 use eligibility::Judge;
+use search::{Candidate, Search};
 use settle::{Barred, Picks, Rules};
 
-use crate::index::{Campaigns, Entry, ZoneBlock};
+use crate::index::{Campaigns, Entry, SizeCodes, ZoneBlock};
 use crate::model::{Exposure, Profile};
 
 /// The generator that every random choice comes from: small, fast, and the same on every
@@ -53,6 +53,8 @@ pub struct Decision {
 struct Slot {
     block: Arc<ZoneBlock>,
     query: Query,
+    /// The codes of the sizes that fit.
+    sizes: SizeCodes,
     /// Where the search's generator began.
     rng: Rng,
     search: Search,
@@ -87,7 +89,8 @@ impl Decision {
                 _ => Rng::seed_from_u64(rng.next_u64()),
             };
             let search = Slot::search(&block, &query, &rng);
-            Slot { block, query, rng, search }
+            let sizes = block.size_codes(query.sizes(&block));
+            Slot { block, query, sizes, rng, search }
         };
         let slots = placements.into_iter().enumerate().map(slot).collect();
         Self { page, slots, barred: Barred::default(), picks: Picks::new() }
@@ -187,15 +190,25 @@ impl Slot {
         profile: Option<&Profile>,
         barred: &Barred,
     ) -> Option<Candidate> {
-        if let Some(found) = self.search.found(at) {
-            return Some(found);
+        let found = self.search.found(at);
+        if found.is_some() || self.search.is_over() {
+            return found;
         }
-        let judge = Judge::new(page, &self.query, &self.block, campaigns, profile);
-        let entries = &self.block.entries;
-        self.search.go_on(&self.block, |position| {
-            let entry = &entries[position as usize];
+        let Self { block, query, sizes, search, .. } = self;
+        let judge = Judge::new(page, query, block, *sizes, campaigns, profile);
+        search.go_on(block, |position| {
+            let entry = &block.entries[position as usize];
             !barred.has(entry.campaign) && judge.admits(entry)
         });
-        self.search.found(at)
+        search.found(at)
+    }
+
+    fn judge<'a>(
+        &'a self,
+        page: &'a Page,
+        campaigns: &'a Campaigns,
+        profile: Option<&'a Profile>,
+    ) -> Judge<'a> {
+        Judge::new(page, &self.query, &self.block, self.sizes, campaigns, profile)
     }
 }

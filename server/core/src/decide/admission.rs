@@ -3,16 +3,6 @@
 use crate::index::Entry;
 use crate::model::{Campaign, Cap, CapLevel, Exposure, Profile};
 
-/// A cap that is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reached {
-    pub(super) cap: Cap,
-    /// What it counts now.
-    pub(super) seen: usize,
-    /// When it counts one less than it allows, in microseconds of Unix time.
-    pub(super) free_at_us: i64,
-}
-
 /// Whether one more showing of `entry` holds under every cap of its campaign. That it can be
 /// recorded is for [`Profile::record`] to say.
 pub(super) fn fits(campaign: &Campaign, entry: &Entry, profile: &Profile, now_us: i64) -> bool {
@@ -46,14 +36,15 @@ pub(super) fn reached_by(
     campaign.caps.iter().find(is_reached).copied()
 }
 
-/// What a person should know of a cap that is reached.
+/// What a person should know of a cap that is reached: what it counts now, and when it counts less
+/// than it allows, in microseconds of Unix time.
 pub(super) fn told(
     cap: Cap,
     campaign: &Campaign,
     entry: &Entry,
     profile: &Profile,
     now_us: i64,
-) -> Reached {
+) -> (usize, i64) {
     let list = profile.list(&campaign.advertiser);
     let mut counted: Vec<i64> = list
         .iter()
@@ -65,7 +56,7 @@ pub(super) fn told(
     // The one that has to leave the window before there is room again.
     let leaves = counted.len().checked_sub(cap.impressions_max as usize);
     let at_us = leaves.and_then(|at| counted.get(at)).copied().unwrap_or(now_us);
-    Reached { cap, seen: counted.len(), free_at_us: at_us.saturating_add(cap.window_us) }
+    (counted.len(), at_us.saturating_add(cap.window_us))
 }
 
 fn counts(cap: Cap, entry: &Entry, exposure: &Exposure) -> bool {

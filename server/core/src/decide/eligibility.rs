@@ -87,7 +87,7 @@ pub(super) struct Judge<'a> {
     /// What is known of the visitor; nothing: not read.
     pub(super) profile: Option<&'a Profile>,
     floor_ecpm_micros: i64,
-    sizes: SizeCodes<'a>,
+    sizes: SizeCodes,
     has_blocks: bool,
     country_bit: u64,
 }
@@ -97,10 +97,10 @@ impl<'a> Judge<'a> {
         page: &'a Page,
         query: &'a Query,
         block: &'a ZoneBlock,
+        sizes: SizeCodes,
         campaigns: &'a Campaigns,
         profile: Option<&'a Profile>,
     ) -> Self {
-        let sizes = if query.sizes.is_empty() { &block.zone.sizes[..] } else { &query.sizes };
         Self {
             page,
             query,
@@ -108,7 +108,7 @@ impl<'a> Judge<'a> {
             campaigns,
             profile,
             floor_ecpm_micros: query.floor(block),
-            sizes: block.size_codes(sizes),
+            sizes,
             has_blocks: !page.blocks.is_empty() || !block.site.blocks.is_empty(),
             country_bit: page.context.country.map_or(0, |country| country.bit()),
         }
@@ -137,16 +137,20 @@ impl<'a> Judge<'a> {
         if self.page.now_us >= gate.end_us {
             return Some(Verdict::FlightEnded);
         }
-        if !self.sizes.fit(entry) {
+        if !self.sizes.fit(entry, self.query.sizes(self.block)) {
             return Some(Verdict::Size);
         }
         if self.floor_ecpm_micros > 0 && self.block.ecpm_micros(entry) < self.floor_ecpm_micros {
             return Some(Verdict::BelowFloor);
         }
-        if self.has_blocks
-            && let Some(verdict) = self.blocked(self.campaign(entry.campaign)?)
-        {
-            return Some(verdict);
+        if self.has_blocks {
+            let Some(campaign) = self.campaign(entry.campaign) else {
+                return Some(Verdict::CampaignPaused);
+            };
+            let blocked = self.blocked(campaign);
+            if blocked.is_some() {
+                return blocked;
+            }
         }
         if entry.excludes && self.excluded(entry).is_some() {
             return Some(Verdict::ExcludedKeyword);
@@ -157,7 +161,8 @@ impl<'a> Judge<'a> {
     fn turned_down_by(&self, gate: &Gate, entry: &Entry) -> Option<Verdict> {
         if gate.asks & Gate::TARGETING != 0 {
             let is_elsewhere = gate.countries & self.country_bit == 0 && gate.countries != u64::MAX;
-            if is_elsewhere || self.off_target(self.campaign(entry.campaign)?).is_some() {
+            let fits = |campaign| self.off_target(campaign).is_none();
+            if is_elsewhere || !self.campaign(entry.campaign).is_some_and(fits) {
                 return Some(Verdict::Targeting);
             }
         }

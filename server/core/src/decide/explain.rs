@@ -53,11 +53,9 @@ impl<'d> Explainer<'d> {
     ) -> Self {
         let picks = decision.picks.iter();
         let mut on_page = OnPage::default();
-        if decision.page.rules.is_some() {
-            for winner in decision.winners() {
-                if let Some(row) = campaigns.get(winner.entry.campaign) {
-                    on_page.add(winner.entry, &row.campaign);
-                }
+        for winner in decision.winners() {
+            if let Some(row) = campaigns.get(winner.entry.campaign) {
+                on_page.add(winner.entry, &row.campaign);
             }
         }
         let mut chosen: Vec<u32> = picks
@@ -138,7 +136,7 @@ impl<'d> Explainer<'d> {
     fn judge(&self) -> Judge<'d> {
         let slot = self.slot();
         let segments = self.profile.filter(|_| !self.strict_withheld);
-        Judge::new(&self.decision.page, &slot.query, &slot.block, self.campaigns, segments)
+        slot.judge(&self.decision.page, self.campaigns, segments)
     }
 
     /// Of all that speaks against the ad, the first in the order of the verdicts.
@@ -171,8 +169,8 @@ impl<'d> Explainer<'d> {
         if let Some(verdict) = turned_down {
             return verdict;
         }
-        let rules = self.decision.page.rules;
-        match rules.and_then(|rules| self.on_page.conflict(entry, campaign, rules)) {
+        let rules = self.decision.page.rules.unwrap_or_default();
+        match self.on_page.conflict(entry, campaign, rules) {
             Some(conflict) => conflict.verdict(),
             None => Verdict::Outranked,
         }

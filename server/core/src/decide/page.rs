@@ -37,6 +37,11 @@ impl OnPage {
         }
     }
 
+    /// Whether the ad is there.
+    pub(super) fn has(&self, ad: AdSerial) -> bool {
+        self.ads.contains(&ad)
+    }
+
     /// Why the page does not take `entry`, if it does not.
     pub(super) fn conflict<'c>(
         &self,

@@ -18,7 +18,8 @@ pub struct Page {
     pub visitor_known: bool,
     /// Whether budgets are left out, as in a replay at another instant.
     pub without_budgets: bool,
-    /// What the placements do to each other; nothing for a single one.
+    /// What the placements do to each other; nothing for a single one, in which competitors do
+    /// not meet all the same.
     pub rules: Option<PageRules>,
 }
 
@@ -44,6 +45,11 @@ pub struct Query {
 }
 
 impl Query {
+    /// The sizes that fit; empty: any, and none.
+    pub(super) fn sizes<'a>(&'a self, block: &'a ZoneBlock) -> &'a [Size] {
+        if self.sizes.is_empty() { &block.zone.sizes } else { &self.sizes }
+    }
+
     /// What an ad must be worth in this zone, in micros per 1,000 impressions.
     pub(super) fn floor(&self, block: &ZoneBlock) -> i64 {
         self.floor_ecpm_micros.max(block.zone.floor_ecpm_micros)

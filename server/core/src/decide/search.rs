@@ -6,7 +6,7 @@
 //! of the eCPM, tier by tier:
 //!
 //! - the *matched*: the union of the keywords' lists. They are counted in windows of some
-//!   thousand positions ([`window`]). From a position on, no ad can score more than its eCPM x
+//!   thousand positions at most ([`window`]). From a position on, no ad can score more than its eCPM x
 //!   g[lists that are left]; when that is below what the worst of the ads to be found has, the
 //!   stream ends. Before, whatever lies below the m-th of the lists' heads has fewer than m
 //!   matches, and is skipped when m are needed.
@@ -21,6 +21,7 @@
 //! that have not come when a search goes on, the rest of the wait is as it was at the beginning.
 //! And how many of many equal ads come too late before one is in time is drawn at once.
 
+mod last;
 mod top;
 mod unmatched;
 mod window;
@@ -30,6 +31,7 @@ use std::sync::LazyLock;
 use rand_distr::{Distribution, Exp1};
 use smallvec::SmallVec;
 
+use last::Last;
 pub use top::Candidate;
 use top::{Ranking, Top};
 use window::{ROWS_FEW, ROWS_MAX, Window};
@@ -90,9 +92,14 @@ impl Search {
         self.found.get(at).copied()
     }
 
-    /// Finds further ads of those that `admits` admits by their positions; false when there is
-    /// none. `block` is the one that the search was made for.
-    pub fn go_on(&mut self, block: &ZoneBlock, mut admits: impl FnMut(u32) -> bool) -> bool {
+    /// Whether every ad was found or turned down.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Finds further ads of those that `admits` admits by their positions. `block` is the one that
+    /// the search was made for.
+    pub fn go_on(&mut self, block: &ZoneBlock, mut admits: impl FnMut(u32) -> bool) {
         let before = self.found.len();
         if !self.is_over {
             // Three digits count the usual number of keywords, seven all that there can be.
@@ -106,7 +113,6 @@ impl Search {
             self.is_over = self.found.len() - before < self.wanted;
             self.wanted = self.wanted.saturating_mul(FURTHER);
         }
-        self.found.len() > before
     }
 
     /// How many entries were touched so far: steps over lists, and ads that were judged.
@@ -145,26 +151,6 @@ impl Search {
             }
         }
         self.touched += scan.touched;
-    }
-}
-
-/// Where the search has come to: everything better has been found or turned down.
-struct Last {
-    tier: i32,
-    score: f64,
-    arrival: f64,
-    /// The positions that were found and are equal to the last one, in order.
-    equal: Vec<u32>,
-}
-
-impl Last {
-    fn new(last: &Candidate, found: &[Candidate]) -> Self {
-        let Candidate { tier, score, arrival, .. } = *last;
-        let is_equal = |one: &&Candidate| (one.tier, one.score) == (tier, score);
-        let equal = found.iter().rev().take_while(is_equal).map(|one| one.position);
-        let mut equal: Vec<u32> = equal.collect();
-        equal.sort_unstable();
-        Self { tier, score, arrival, equal }
     }
 }
 
@@ -246,9 +232,7 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
             heads.sort_unstable();
             head = heads[*needed - 1];
             self.cursors.iter_mut().for_each(|cursor| cursor.seek(head));
-            if head >= end {
-                return None;
-            }
+            debug_assert!(head < end, "as many heads as are needed lie before the end");
             ecpm = self.block.level_at(head).ecpm;
         }
         Some(Matched { position: head, score_min: ecpm * self.factors[*needed] })
@@ -256,7 +240,7 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
 
     /// Takes an ad in if it is among the best so far and admitted.
     fn offer(&mut self, tier: i32, position: u32, matched: usize, score: f64) {
-        let Some(since) = self.since(tier, score) else { return };
+        let Some(since) = Last::since(self.last.as_ref(), tier, score) else { return };
         if score == self.top.bar() {
             let arrival = since + wait(self.rng);
             self.offer_at(tier, position, matched, score, arrival);
@@ -276,7 +260,8 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
 
     fn is_admitted(&mut self, tier: i32, position: u32, score: f64) -> bool {
         self.touched += 1;
-        !self.was_found(tier, score, position) && (self.admits)(position)
+        !self.last.as_ref().is_some_and(|last| last.has(tier, score, position))
+            && (self.admits)(position)
     }
 
     fn push(&mut self, tier: i32, position: u32, matched: usize, score: f64, arrival: f64) {
@@ -284,21 +269,6 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
         #[allow(clippy::cast_possible_truncation)]
         let matched = matched as u32;
         self.top.push(Candidate { position, score, matched, tier, arrival });
-    }
-
-    /// From when on those with this score arrive; nothing where all of them were found.
-    fn since(&self, tier: i32, score: f64) -> Option<f64> {
-        match &self.last {
-            Some(last) if tier == last.tier && score > last.score => None,
-            Some(last) if tier == last.tier && score == last.score => Some(last.arrival),
-            _ => Some(0.0),
-        }
-    }
-
-    fn was_found(&self, tier: i32, score: f64, position: u32) -> bool {
-        self.last.as_ref().is_some_and(|last| {
-            (last.tier, last.score) == (tier, score) && last.equal.binary_search(&position).is_ok()
-        })
     }
 }
 
@@ -314,14 +284,6 @@ fn wait(rng: &mut Rng) -> f64 {
     Exp1.sample(rng)
 }
 
-/// What an ad of this eCPM with so many matches scores, in the account's currency per 1,000
-/// impressions. An ad that matches nothing still competes, with ln 1.1.
-pub fn score(ecpm_micros: i64, matched: usize) -> f64 {
-    // Below 2^53 by the limit on prices, so nothing is lost.
-    let ecpm = ecpm_micros as f64 / 1e6;
-    ecpm * FACTORS[matched.min(KEYWORDS_USED_MAX)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,7 +296,7 @@ mod tests {
         ];
         for (ecpm, scores) in worked {
             for (matched, expected) in scores.into_iter().enumerate() {
-                let got = score(ecpm * 1_000_000, matched);
+                let got = f64::from(ecpm) * FACTORS[matched];
                 assert!((got - expected).abs() < 5e-7, "{ecpm} with {matched}: {got}");
             }
         }

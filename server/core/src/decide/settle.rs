@@ -4,7 +4,7 @@ use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::page::{Conflict, OnPage};
-use super::{Candidate, Decision, Judge, PageRules, STRICT_CANDIDATES_MAX, Strict, admission};
+use super::{Candidate, Decision, STRICT_CANDIDATES_MAX, Strict, admission};
 use crate::index::{CampaignRow, Campaigns, Entry};
 use crate::model::{AdSerial, CampaignSerial, CapLevel, Exposure, Profile, Segmented};
 
@@ -52,7 +52,7 @@ impl Rules<'_> {
 }
 
 /// What became of a would-be winner.
-enum Place {
+enum Outcome {
     Taken,
     /// Another ad may do.
     Refused,
@@ -71,58 +71,73 @@ impl Decision {
         rules: Rules<'_>,
     ) -> bool {
         self.picks.clear();
-        if !self.barred.is_empty() {
-            // What was barred then may do now, and the searches have left it out.
+        // What was barred then may do now, and the searches have left it out. And what became of
+        // a page before its profile was known must not decide whether equal ads are drawn again.
+        if !self.barred.is_empty() || (self.slots.len() > 1 && profile.is_some()) {
             self.barred.clear();
             self.slots.iter_mut().for_each(super::Slot::restart);
         }
         let mut at: SmallVec<[usize; 1]> = SmallVec::from_elem(0, self.slots.len());
         let mut open: SmallVec<[usize; 1]> =
             self.slots.iter().map(|slot| slot.query.count).collect();
-        let mut on_page = self.page.rules.map(|rules| (rules, OnPage::default()));
+        // A single placement has something to remember only where labels are.
+        let mut on_page = self.page.rules.map(|_| OnPage::default());
         loop {
             let segments = rules.segments(profile.as_deref());
-            let Some((slot, candidate)) = self.best(&at, &open, campaigns, segments) else { break };
+            let best = self.best(&mut at, &open, campaigns, segments, on_page.as_ref());
+            let Some((slot, candidate)) = best else { break };
             at[slot] += 1;
             let entry = self.slots[slot].entry(candidate);
             let Some(row) = campaigns.get(entry.campaign) else { continue };
             let place = (slot, entry, row);
             match self.place(place, campaigns, profile.as_deref_mut(), rules, on_page.as_ref()) {
-                Place::Taken => {
-                    if let Some((_, on_page)) = &mut on_page {
-                        on_page.add(entry, &row.campaign);
+                Outcome::Taken => {
+                    if on_page.is_some() || !row.campaign.competitive_labels.is_empty() {
+                        on_page.get_or_insert_default().add(entry, &row.campaign);
                     }
                     open[slot] -= 1;
                     let is_strict = row.campaign.asks_the_store();
                     let asks_profile = row.asks_profile();
                     self.picks.push(Pick { slot, candidate, is_strict, asks_profile });
                 }
-                Place::Refused => {}
-                Place::Barred => {
+                Outcome::Refused => {}
+                Outcome::Barred => {
                     self.barred.add(entry.campaign);
                 }
-                Place::Asks => return false,
+                Outcome::Asks => return false,
             }
         }
         true
     }
 
-    /// The best candidate over the placements that have room. Keys of equal ones are independent
-    /// and uniform over all searches, so each of them is the highest with the same chance.
+    /// The best candidate over the placements that have room. Equal ones have arrivals that are
+    /// alike and independent over all searches, so each comes first with the same chance.
     fn best(
         &mut self,
-        at: &[usize],
+        at: &mut [usize],
         open: &[usize],
         campaigns: &Campaigns,
         profile: Option<&Profile>,
+        on_page: Option<&OnPage>,
     ) -> Option<(usize, Candidate)> {
         let mut best: Option<(usize, Candidate)> = None;
         for (number, slot) in self.slots.iter_mut().enumerate() {
             if open[number] == 0 {
                 continue;
             }
-            let next = slot.candidate(at[number], &self.page, campaigns, profile, &self.barred);
-            if let Some(candidate) = next
+            let at = &mut at[number];
+            let candidate = loop {
+                let next = slot.candidate(*at, &self.page, campaigns, profile, &self.barred);
+                let Some(candidate) = next else { break None };
+                // Passed over here, as every other placement may have the same ones before it.
+                let entry = slot.entry(candidate);
+                let is_there = on_page.is_some_and(|on_page| on_page.has(entry.serial));
+                if !is_there && !self.barred.has(entry.campaign) {
+                    break Some(candidate);
+                }
+                *at += 1;
+            };
+            if let Some(candidate) = candidate
                 && best.is_none_or(|(_, best)| candidate > best)
             {
                 best = Some((number, candidate));
@@ -137,43 +152,40 @@ impl Decision {
         campaigns: &Campaigns,
         profile: Option<&mut Profile>,
         rules: Rules<'_>,
-        on_page: Option<&(PageRules, OnPage)>,
-    ) -> Place {
-        if self.barred.has(entry.campaign) {
-            return Place::Refused;
-        }
-        if let Some((page_rules, on_page)) = on_page {
-            match on_page.conflict(entry, &row.campaign, *page_rules) {
+        on_page: Option<&OnPage>,
+    ) -> Outcome {
+        let page_rules = self.page.rules.unwrap_or_default();
+        if let Some(on_page) = on_page {
+            match on_page.conflict(entry, &row.campaign, page_rules) {
                 None => {}
-                Some(Conflict::Ad) => return Place::Refused,
-                Some(Conflict::Campaign | Conflict::Competitor(_)) => return Place::Barred,
+                Some(Conflict::Ad) => return Outcome::Refused,
+                Some(Conflict::Campaign | Conflict::Competitor(_)) => return Outcome::Barred,
             }
         }
         if matches!(rules, Rules::Look) {
-            return Place::Taken;
+            return Outcome::Taken;
         }
-        let of = &self.slots[slot];
         let segments = rules.segments(profile.as_deref());
-        let judge = Judge::new(&self.page, &of.query, &of.block, campaigns, segments);
+        let judge = self.slots[slot].judge(&self.page, campaigns, segments);
         // Looked at again, as time has passed since it was found.
         if !judge.admits(entry) {
-            return Place::Refused;
+            return Outcome::Refused;
         }
-        let is_open = judge.segmented(&row.campaign) == Segmented::AsksProfile;
+        let is_undecided = judge.segmented(&row.campaign) == Segmented::AsksProfile;
         match (rules, profile) {
-            _ if is_open => Place::Barred,
+            _ if is_undecided => Outcome::Barred,
             (Rules::Admit { decision, strict }, Some(profile)) => {
                 self.admit_one((slot, entry, row), profile, decision, strict)
             }
             (Rules::Foresee { decision }, Some(profile)) => {
-                let asked = self.picks.iter().filter(|pick| pick.is_strict).count();
-                if row.campaign.asks_the_store() && asked == STRICT_CANDIDATES_MAX {
-                    return Place::Barred;
+                let asked = || self.picks.iter().filter(|pick| pick.is_strict).count();
+                if row.campaign.asks_the_store() && asked() == STRICT_CANDIDATES_MAX {
+                    return Outcome::Barred;
                 }
                 self.admit_one((slot, entry, row), profile, decision, Strict::Local)
             }
-            _ if row.exposure_life_us > 0 => Place::Barred,
-            _ => Place::Taken,
+            _ if row.exposure_life_us > 0 => Outcome::Barred,
+            _ => Outcome::Taken,
         }
     }
 
@@ -189,9 +201,9 @@ impl Decision {
         profile: &mut Profile,
         decision: u64,
         strict: Strict<'_>,
-    ) -> Place {
+    ) -> Outcome {
         if row.exposure_life_us == 0 {
-            return Place::Taken;
+            return Outcome::Taken;
         }
         let (campaign, now_us) = (&row.campaign, self.page.now_us);
         if campaign.asks_the_store() {
@@ -203,25 +215,30 @@ impl Decision {
                         seen.decision != decision || !ads.contains(&seen.ad) || self.has(seen.ad)
                     };
                     let cap = admission::reached_by(campaign, entry, profile, now_us, is_seen);
-                    return if cap.is_none() { Place::Taken } else { Place::Refused };
+                    return if cap.is_none() { Outcome::Taken } else { Outcome::Refused };
                 }
-                Strict::Granted(_) | Strict::Withheld => return Place::Refused,
+                // None of its campaign's ads will do, unless some were granted.
+                Strict::Granted([]) | Strict::Withheld => return Outcome::Barred,
+                Strict::Granted(ads) if ads.iter().all(|ad| self.has(*ad)) => {
+                    return Outcome::Barred;
+                }
+                Strict::Granted(_) => return Outcome::Refused,
                 Strict::Ask if admission::fits(campaign, entry, profile, now_us) => {
-                    return Place::Asks;
+                    return Outcome::Asks;
                 }
                 Strict::Ask | Strict::Local => {}
             }
         }
         match admission::reached(campaign, entry, profile, now_us) {
-            Some(cap) if cap.level == CapLevel::Ad => return Place::Refused,
-            Some(_) => return Place::Barred,
+            Some(cap) if cap.level == CapLevel::Ad => return Outcome::Refused,
+            Some(_) => return Outcome::Barred,
             None => {}
         }
         let exposure = self.exposure(slot, entry, row.exposure_life_us, decision);
         match profile.record(&campaign.advertiser, exposure, now_us) {
-            Ok(()) => Place::Taken,
+            Ok(()) => Outcome::Taken,
             // There is no room for any of the advertiser's.
-            Err(_) => Place::Barred,
+            Err(_) => Outcome::Barred,
         }
     }
 }
@@ -231,7 +248,7 @@ impl Decision {
 pub(super) struct Barred(Option<Box<HashSet<CampaignSerial>>>);
 
 impl Barred {
-    fn add(&mut self, campaign: CampaignSerial) {
+    pub(super) fn add(&mut self, campaign: CampaignSerial) {
         self.0.get_or_insert_default().insert(campaign);
     }
 

@@ -3,7 +3,7 @@
 use super::settle::Rules;
 use super::{Decision, admission};
 use crate::index::Campaigns;
-use crate::model::{AdSerial, AdvertiserId, Cap, Exposure, Profile};
+use crate::model::{AdSerial, AdvertiserId, Cap, CapLevel, Exposure, Profile};
 
 /// Candidates that the store is asked about for one answer: the best of them; the others of
 /// campaigns with strict caps are not shown this time. Some kilobytes and one short script.
@@ -26,7 +26,7 @@ pub enum Strict<'a> {
 /// What the store is asked to admit, under its own view of the visitor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StrictAsk {
-    /// How many ads the answer holds at most.
+    /// How many of them, with those in [`StrictCandidate::taken_before`], are admitted at most.
     pub count: usize,
     /// At most [`STRICT_CANDIDATES_MAX`], best first.
     pub candidates: Vec<StrictCandidate>,
@@ -68,7 +68,9 @@ impl Decision {
         decision: u64,
     ) -> StrictAsk {
         let mut ask = StrictAsk { count: self.slots[0].query.count, candidates: Vec::new() };
-        let (mut taken, mut at) = (0, 0);
+        // With everything granted that is asked for: what fits here, too, takes its place for sure.
+        let mut all_granted = profile.clone();
+        let (mut taken, mut at, now_us) = (0, 0, self.page.now_us);
         while taken < ask.count && ask.candidates.len() < STRICT_CANDIDATES_MAX {
             let slot = &mut self.slots[0];
             let next = slot.candidate(at, &self.page, campaigns, Some(profile), &self.barred);
@@ -76,19 +78,35 @@ impl Decision {
             at += 1;
             let entry = self.slots[0].entry(candidate);
             let Some(row) = campaigns.get(entry.campaign) else { continue };
-            let (life_us, now_us) = (row.exposure_life_us, self.page.now_us);
-            let fits = || admission::fits(&row.campaign, entry, profile, now_us);
-            if life_us > 0 && !fits() {
+            // It may have been found before the profile was read.
+            let judge = self.slots[0].judge(&self.page, campaigns, Some(profile));
+            if self.barred.has(entry.campaign) || !judge.admits(entry) {
                 continue;
             }
+            let (campaign, life_us) = (&row.campaign, row.exposure_life_us);
+            match admission::reached(campaign, entry, profile, now_us) {
+                Some(cap) if cap.level == CapLevel::Ad => continue,
+                Some(_) => {
+                    self.barred.add(entry.campaign);
+                    continue;
+                }
+                None => {}
+            }
             let exposure = self.exposure(0, entry, life_us, decision);
-            let advertiser = row.campaign.advertiser.clone();
-            if row.campaign.asks_the_store() {
-                let caps = row.campaign.caps.clone();
+            let advertiser = campaign.advertiser.clone();
+            if campaign.asks_the_store() {
+                // Where there is no room for one more, the store will say so.
+                let _ = all_granted.record(&advertiser, exposure, now_us);
+                let caps = campaign.caps.clone();
                 let asked = StrictCandidate { advertiser, exposure, caps, taken_before: taken };
                 ask.candidates.push(asked);
-            } else if life_us == 0 || profile.record(&advertiser, exposure, now_us).is_ok() {
+            } else if life_us == 0 {
                 taken += 1;
+            } else if profile.record(&advertiser, exposure, now_us).is_ok() {
+                let is_sure = admission::fits(campaign, entry, &all_granted, now_us);
+                taken += usize::from(
+                    is_sure && all_granted.record(&advertiser, exposure, now_us).is_ok(),
+                );
             }
         }
         ask

@@ -123,31 +123,28 @@ impl ZoneBlock {
     }
 }
 
-/// Which ads of a block have one of some sizes.
-pub(crate) struct SizeCodes<'a> {
-    /// Nothing: every size fits.
-    codes: Option<u64>,
-    sizes: &'a [Size],
-}
+/// The codes of some sizes in a block; nothing: every size fits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeCodes(Option<u64>);
 
 impl ZoneBlock {
-    /// The ads that have one of `sizes`; empty: all, also those without a size.
-    pub(crate) fn size_codes<'a>(&self, sizes: &'a [Size]) -> SizeCodes<'a> {
+    /// The codes of `sizes`; empty: every size fits, and none.
+    pub(crate) fn size_codes(&self, sizes: &[Size]) -> SizeCodes {
         let fits = |(_, size): &(usize, &Size)| sizes.contains(size);
         let bits =
             || (1..).zip(&self.sizes).filter(fits).fold(0, |bits, (code, _)| bits | 1 << code);
-        SizeCodes { codes: (!sizes.is_empty()).then(bits), sizes }
+        SizeCodes((!sizes.is_empty()).then(bits))
     }
 }
 
-impl SizeCodes<'_> {
-    /// Whether `entry`, of the same block, has one of them.
-    pub(crate) fn fit(&self, entry: &Entry) -> bool {
-        let Some(codes) = self.codes else { return true };
+impl SizeCodes {
+    /// Whether `entry`, of the same block, has one of `sizes`, which these are the codes of.
+    pub(crate) fn fit(self, entry: &Entry, sizes: &[Size]) -> bool {
+        let Some(codes) = self.0 else { return true };
         match usize::from(entry.size) {
             // One of the many that have no code of their own.
             code if code >= SIZE_CODES - 1 => {
-                entry.ad.size.is_some_and(|size| self.sizes.contains(&size))
+                entry.ad.size.is_some_and(|size| sizes.contains(&size))
             }
             code => codes >> code & 1 == 1,
         }

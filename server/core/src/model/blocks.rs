@@ -28,9 +28,9 @@ impl Blocks {
         domains: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let sets = Sets {
-            advertisers: Set::new(advertisers),
-            categories: Set::new(categories),
-            domains: Set::new(domains),
+            advertisers: Set::new(advertisers, false),
+            categories: Set::new(categories, true),
+            domains: Set::new(domains, true),
         };
         let all = [&sets.advertisers, &sets.categories, &sets.domains];
         let is_empty = all.iter().all(|set| set.names.is_empty());
@@ -44,11 +44,7 @@ impl Blocks {
 
     /// Whether the advertiser is blocked.
     pub fn advertiser(&self, advertiser: &AdvertiserId) -> bool {
-        let advertiser = advertiser.as_str();
-        self.0
-            .as_ref()
-            .and_then(|sets| sets.advertisers.find(advertiser))
-            .is_some_and(|blocked| blocked == advertiser)
+        self.0.as_ref().is_some_and(|sets| sets.advertisers.find(advertiser.as_str()).is_some())
     }
 
     /// The entry that blocks one of `categories`, itself or by what stands before a hyphen.
@@ -72,25 +68,26 @@ impl Blocks {
     }
 }
 
-/// Names, found whatever the case of their ASCII letters.
+/// Names, each in one spelling: the first.
 #[derive(Clone, Default)]
 struct Set {
     names: HashTable<Box<str>>,
     hasher: DefaultHashBuilder,
+    /// Whether names that differ only in the case of their ASCII letters are one.
+    folds: bool,
 }
 
 impl Set {
-    fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let Self { names: mut table, hasher } = Self::default();
+    fn new<'a>(names: impl IntoIterator<Item = &'a str>, folds: bool) -> Self {
+        let mut set = Self { folds, ..Self::default() };
         for name in names {
-            let hash = hash(&hasher, name);
-            // Those that differ only by case are kept beside each other, as for advertisers it
-            // matters.
-            if table.find(hash, |other| **other == *name).is_none() {
-                table.insert_unique(hash, name.into(), |other| self::hash(&hasher, other));
+            if set.find(name).is_none() {
+                let Self { names, hasher, .. } = &mut set;
+                let hash = hash(hasher, name, folds);
+                names.insert_unique(hash, name.into(), |other| self::hash(hasher, other, folds));
             }
         }
-        Self { names: table, hasher }
+        set
     }
 
     fn is_any(&self) -> bool {
@@ -101,10 +98,11 @@ impl Set {
         if self.names.is_empty() {
             return None;
         }
-        let hash = hash(&self.hasher, name);
-        let exactly = self.names.find(hash, |other| **other == *name);
-        let found =
-            exactly.or_else(|| self.names.find(hash, |other| other.eq_ignore_ascii_case(name)));
+        let hash = hash(&self.hasher, name, self.folds);
+        let found = self.names.find(hash, |other| match self.folds {
+            true => other.eq_ignore_ascii_case(name),
+            false => **other == *name,
+        });
         found.map(|name| &**name)
     }
 }
@@ -115,9 +113,12 @@ impl fmt::Debug for Set {
     }
 }
 
-fn hash(hasher: &DefaultHashBuilder, name: &str) -> u64 {
+fn hash(hasher: &DefaultHashBuilder, name: &str, folds: bool) -> u64 {
     let mut state = hasher.build_hasher();
-    name.bytes().for_each(|byte| state.write_u8(byte.to_ascii_lowercase()));
+    match folds {
+        true => name.bytes().for_each(|byte| state.write_u8(byte.to_ascii_lowercase())),
+        false => state.write(name.as_bytes()),
+    }
     state.finish()
 }
 

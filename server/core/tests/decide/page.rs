@@ -24,7 +24,7 @@ pub(super) struct Pages {
     pub(super) world: World,
     pub(super) prices: Vec<[Option<i64>; 3]>,
     pub(super) rules: PlainRules,
-    /// Asked for by themselves: the rules of pages do not hold.
+    /// Asked for by themselves, not as a page.
     pub(super) are_single: bool,
 }
 
@@ -107,7 +107,9 @@ impl Pages {
         let of = self.world.ads.iter().map(|ad| ad.campaign).collect();
         let places = places.iter().map(|place| (self.ranks(place), place.count)).collect();
         let filling = Filling::new(&self.world.campaigns, of, START_US, past, places);
-        if self.are_single { filling } else { filling.on_page(self.rules.clone()) }
+        // Labels hold in every answer, the number of a campaign's ads on pages only.
+        let campaign_max = if self.are_single { 0 } else { self.rules.campaign_max };
+        filling.on_page(PlainRules { campaign_max, ..self.rules.clone() })
     }
 
     /// A decision over these places, only in these sizes.

@@ -117,10 +117,12 @@ impl Chooser {
     ) -> Answer {
         let Ask { mut page, visit, ignored_keywords } = ask;
         self.counters.add(Metric::KeywordsIgnored, ignored_keywords as u64);
-        let mut rng = generator(visit.seed);
-        let request_id = if visit.makes_id { made_id(&mut rng) } else { String::new() };
+        let rng = generator(visit.seed);
+        // Of a copy: whether an id has to be made changes nothing of the choice.
+        let request_id = if visit.makes_id { made_id(&mut rng.clone()) } else { String::new() };
         // Before the blocks: the version that is told is never newer than what was decided on.
         let campaigns = self.index.campaigns();
+        let catalog_version = campaigns.version;
         let is_stale = self.freshness.is_stale(asked_at_us);
         let Zones { account, open, mut filled, numbers } =
             Zones::find(&self.index, is_stale, places);
@@ -128,7 +130,7 @@ impl Chooser {
             filled.iter_mut().for_each(Filled::explain_empty);
         }
         let Some(account) = account.filter(|_| !open.is_empty()) else {
-            return Answer { request_id, catalog_version: campaigns.version, filled };
+            return Answer { request_id, catalog_version, filled };
         };
         page.hour_of_week = hour_of_week(&account.time_zone, page.now_us);
         let explained = visit.explain_max.map(|max| Aside::new(&open, max));
@@ -140,7 +142,7 @@ impl Chooser {
             // In a box: its state is not a part of every decision's.
             Box::pin(aside.explain(&decision, grounds, &mut filled, &numbers)).await;
         }
-        Answer { request_id, catalog_version: settled.campaigns.version, filled }
+        Answer { request_id, catalog_version, filled }
     }
 }
 

@@ -151,7 +151,8 @@ impl<'d> Explainer<'d> {
                 Reason::ExcludedKeyword(judge.excluded(entry).unwrap_or_default())
             }
             Verdict::Targeting => {
-                judge.off_target(campaign).map_or(Reason::Paused, Reason::Targeting)
+                // Where only the gate was asked, it was for the country.
+                Reason::Targeting(judge.off_target(campaign).unwrap_or(Clause::Countries))
             }
             Verdict::UserRequired => Reason::UserRequired,
             Verdict::FrequencyCapped => self.capped(entry),
@@ -178,8 +179,9 @@ impl<'d> Explainer<'d> {
         };
         match admission::reached(&row.campaign, entry, profile, now_us) {
             Some(cap) => {
-                let told = admission::told(cap, &row.campaign, entry, profile, now_us);
-                Reason::Capped { cap, seen: told.seen, free_at_us: told.free_at_us }
+                let (seen, free_at_us) =
+                    admission::told(cap, &row.campaign, entry, profile, now_us);
+                Reason::Capped { cap, seen, free_at_us }
             }
             None => Reason::ListFull,
         }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Scan, wait};
+use super::{Last, Scan, wait};
 use rand_core::Rng as _;
 
 /// A level of so few ads is gone through as it stands.
@@ -19,7 +19,7 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
         let (block, range) = (self.block, self.block.level_range(level));
         let tier = block.levels[level as usize].tier;
         let score = block.levels[level as usize].ecpm * self.factors[0];
-        let Some(mut arrival) = self.since(tier, score) else { return };
+        let Some(mut arrival) = Last::since(self.last.as_ref(), tier, score) else { return };
         let len = range.end - range.start;
         if len <= LEVEL_SMALL {
             for position in range {

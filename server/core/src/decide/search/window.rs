@@ -3,7 +3,7 @@
 
 use rand_core::Rng as _;
 
-use super::{Scan, wait};
+use super::{Last, Scan, wait};
 
 /// Rows of 64 ads in the first window: few, as most searches end soon.
 pub(super) const ROWS_MIN: usize = 4;
@@ -148,7 +148,7 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
         score: f64,
         passed: &mut Passed,
     ) {
-        let Some(since) = self.since(tier, score) else { return };
+        let Some(since) = Last::since(self.last.as_ref(), tier, score) else { return };
         let mut left = ads;
         loop {
             if score != self.top.bar() {
