@@ -4,7 +4,8 @@
 //! no answer of the one before is left: every later answer was decided on the new state. An
 //! answer that its caller does not take (a frozen peer) would hold that up, so after a while its
 //! epoch is called off, and the connections that still hold answers of it are closed: see
-//! [`Answers::is_called_off`].
+//! [`Answers::is_called_off`]. One that is still being made then (a long explanation) is never
+//! handed to its connection, which goes on: see [`Ticket::hand_over`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +37,7 @@ struct Epoch {
 #[derive(Debug)]
 pub struct Answers {
     of: Arc<InFlight>,
-    /// Each epoch that has some, with how many; there are rarely more than two.
+    /// Each epoch of which some were handed over, with how many; there are rarely more than two.
     open: Mutex<Vec<(Arc<Epoch>, usize)>>,
     call_offs_seen: AtomicU64,
 }
@@ -46,6 +47,7 @@ pub struct Answers {
 pub struct Ticket {
     of: Arc<Answers>,
     epoch: Arc<Epoch>,
+    is_handed_over: bool,
 }
 
 impl InFlight {
@@ -93,18 +95,11 @@ impl InFlight {
 impl Answers {
     /// Begins a decision. To be called before the index is looked at.
     pub fn begin(self: &Arc<Self>) -> Ticket {
-        let epoch = self.of.begin();
-        let mut open = unpoisoned(&self.open);
-        match open.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &epoch)) {
-            Some((_, count)) => *count += 1,
-            None => open.push((Arc::clone(&epoch), 1)),
-        }
-        drop(open);
-        Ticket { of: Arc::clone(self), epoch }
+        Ticket { of: Arc::clone(self), epoch: self.of.begin(), is_handed_over: false }
     }
 
-    /// Whether some answer of this connection must not be sent any more: nothing may be, as it
-    /// cannot be told apart from the others by now.
+    /// Whether some answer that this connection was handed must not be sent any more: nothing may
+    /// be, as it cannot be told apart from the others by now.
     pub fn is_called_off(&self) -> bool {
         let call_offs = self.of.call_offs.load(Ordering::SeqCst);
         if self.call_offs_seen.load(Ordering::Relaxed) == call_offs {
@@ -120,8 +115,33 @@ impl Answers {
     }
 }
 
-impl Drop for Ticket {
-    fn drop(&mut self) {
+impl Ticket {
+    /// To be called when the answer is made, before its connection gets it; false: it was called
+    /// off meanwhile, and must not be sent.
+    #[must_use]
+    pub fn hand_over(&mut self) -> bool {
+        if self.is_handed_over {
+            return true;
+        }
+        let mut open = unpoisoned(&self.of.open);
+        match open.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &self.epoch)) {
+            Some((_, count)) => *count += 1,
+            None => open.push((Arc::clone(&self.epoch), 1)),
+        }
+        drop(open);
+        self.is_handed_over = true;
+        // Only now: what is called off from here on, the connection sees among its own.
+        let is_called_off = self.epoch.is_called_off.load(Ordering::SeqCst);
+        if is_called_off {
+            self.take_back();
+        }
+        !is_called_off
+    }
+
+    fn take_back(&mut self) {
+        if !std::mem::take(&mut self.is_handed_over) {
+            return;
+        }
         let mut open = unpoisoned(&self.of.open);
         if let Some(at) = open.iter().position(|(known, _)| Arc::ptr_eq(known, &self.epoch)) {
             open[at].1 -= 1;
@@ -129,7 +149,12 @@ impl Drop for Ticket {
                 open.swap_remove(at);
             }
         }
-        drop(open);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.take_back();
         self.epoch.open.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -165,7 +190,8 @@ mod tests {
     fn an_answer_that_nobody_takes_is_called_off_and_holds_up_one_change_only() {
         let in_flight = Arc::new(InFlight::default());
         let (frozen, healthy) = (in_flight.connection(), in_flight.connection());
-        let stuck = frozen.begin();
+        let mut stuck = frozen.begin();
+        assert!(stuck.hand_over());
         in_flight.settle(Duration::ZERO);
         let next = healthy.begin();
         assert!(frozen.is_called_off());
@@ -175,5 +201,20 @@ mod tests {
         in_flight.settle(Duration::from_secs(60));
         drop(stuck);
         assert!(!frozen.is_called_off(), "a connection that got rid of it goes on");
+    }
+
+    #[test]
+    fn an_answer_that_is_called_off_while_it_is_made_leaves_its_connection_alone() {
+        let in_flight = Arc::new(InFlight::default());
+        let connection = in_flight.connection();
+        let mut slow = connection.begin();
+        in_flight.settle(Duration::ZERO);
+        assert!(!connection.is_called_off(), "its other calls go on");
+        assert!(!slow.hand_over(), "it must not be sent");
+        assert!(!connection.is_called_off(), "and it is not");
+        let mut next = connection.begin();
+        assert!(next.hand_over());
+        in_flight.settle(Duration::ZERO);
+        assert!(connection.is_called_off(), "one that was handed over cannot be told apart");
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use slotwise_proto::v1::{
-    CampaignStatus, ChooseAdsBatchRequest, ChooseAdsRequest, SetCampaignStatusRequest,
-    SetCampaignStatusResponse,
+    CampaignStatus, ChooseAdsBatchRequest, ChooseAdsRequest, ChoosePageRequest, Placement,
+    SetCampaignStatusRequest, SetCampaignStatusResponse,
 };
 use slotwise_server::testing::Server;
 use support::{ad, ask, campaign, catalog, decisions, import, place};
@@ -160,6 +160,56 @@ async fn a_frozen_reader_does_not_hold_up_a_kill() {
         }
     }
     assert!(before < 20_000, "{before} answers are more than the windows hold");
+    server.stop().await;
+}
+
+/// An answer that is still being made when a kill has waited long enough is not given; whoever
+/// shares its connection is not concerned.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_long_explanation_costs_nobody_else_the_connection() {
+    let server = server(1).await;
+    // The longest expressions, so that a page takes far longer than a kill waits.
+    let longest = vec!["exists(q) or k = \\\"v\\\""; 80].join(" or ");
+    let targeting = format!(r#""targeting":{{"expression":"{longest}"}}"#);
+    let mut records = vec![campaign("y:1", &targeting)];
+    records.extend((0..2_000).map(|n| ad("y:1", &format!("u{n}"), &["z0"], 1, "")));
+    import(&server, &records).await;
+    let mut client = decisions(&server).await;
+    let placement = |n: usize| Placement {
+        placement_id: n.to_string(),
+        site_id: "s".into(),
+        zone_id: "z0".into(),
+        ..Placement::default()
+    };
+    let page = ChoosePageRequest {
+        placements: (0..64).map(placement).collect(),
+        explain: true,
+        ..ChoosePageRequest::default()
+    };
+    let mut explaining = client.clone();
+    let page = tokio::spawn(async move { explaining.choose_page(page).await });
+    let stop = Arc::new(AtomicBool::new(false));
+    let (ended, mut beside) = (Arc::clone(&stop), client.clone());
+    let others = tokio::spawn(async move {
+        while !ended.load(Ordering::SeqCst) {
+            beside.choose_ads(ask("z0", "", 1)).await.unwrap();
+        }
+    });
+    // They share a connection: the page was there before this.
+    client.choose_ads(ask("z0", "", 1)).await.unwrap();
+    let paused = set(&server, CampaignStatus::Paused).await;
+    assert_eq!((paused.nodes_applied, paused.nodes_live), (1, 1));
+    let was_over = page.is_finished();
+    match page.await.unwrap() {
+        Ok(answer) => {
+            let placements = answer.into_inner().placements;
+            let mut ads = placements.iter().flat_map(|placement| &placement.ads);
+            assert!(was_over || ads.all(|ad| ad.campaign_id != "x:1"), "after the kill's answer");
+        }
+        Err(status) => assert_eq!(status.code(), Code::Unavailable, "{status}"),
+    }
+    stop.store(true, Ordering::SeqCst);
+    others.await.unwrap();
     server.stop().await;
 }
 

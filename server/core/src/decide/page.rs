@@ -49,7 +49,7 @@ impl OnPage {
         campaign: &'c Campaign,
         rules: PageRules,
     ) -> Option<Conflict<'c>> {
-        if self.ads.contains(&entry.serial) {
+        if self.has(entry.serial) {
             return Some(Conflict::Ad);
         }
         let of_campaign = self.campaigns.get(&entry.campaign).copied().unwrap_or(0);

@@ -84,7 +84,7 @@ impl Decision {
         let mut on_page = self.page.rules.map(|_| OnPage::default());
         loop {
             let segments = rules.segments(profile.as_deref());
-            let best = self.best(&mut at, &open, campaigns, segments, on_page.as_ref());
+            let best = self.best(&mut at, &mut open, campaigns, segments, on_page.as_ref());
             let Some((slot, candidate)) = best else { break };
             at[slot] += 1;
             let entry = self.slots[slot].entry(candidate);
@@ -112,35 +112,38 @@ impl Decision {
 
     /// The best candidate over the placements that have room. Equal ones have arrivals that are
     /// alike and independent over all searches, so each comes first with the same chance.
+    ///
+    /// What no place can take any more is passed over here: with all placements of a page in one
+    /// zone, most candidates of each are on the page already.
     fn best(
         &mut self,
         at: &mut [usize],
-        open: &[usize],
+        open: &mut [usize],
         campaigns: &Campaigns,
         profile: Option<&Profile>,
         on_page: Option<&OnPage>,
     ) -> Option<(usize, Candidate)> {
+        let barred = &self.barred;
+        let is_out = |entry: &Entry| {
+            barred.has(entry.campaign) || on_page.is_some_and(|on_page| on_page.has(entry.serial))
+        };
         let mut best: Option<(usize, Candidate)> = None;
         for (number, slot) in self.slots.iter_mut().enumerate() {
-            if open[number] == 0 {
-                continue;
-            }
-            let at = &mut at[number];
-            let candidate = loop {
-                let next = slot.candidate(*at, &self.page, campaigns, profile, &self.barred);
-                let Some(candidate) = next else { break None };
-                // Passed over here, as every other placement may have the same ones before it.
-                let entry = slot.entry(candidate);
-                let is_there = on_page.is_some_and(|on_page| on_page.has(entry.serial));
-                if !is_there && !self.barred.has(entry.campaign) {
-                    break Some(candidate);
+            while open[number] > 0 {
+                let next = slot.candidate(at[number], &self.page, campaigns, profile, barred);
+                let Some(candidate) = next else {
+                    // Nothing will fill it.
+                    open[number] = 0;
+                    break;
+                };
+                if is_out(slot.entry(candidate)) {
+                    at[number] += 1;
+                    continue;
                 }
-                *at += 1;
-            };
-            if let Some(candidate) = candidate
-                && best.is_none_or(|(_, best)| candidate > best)
-            {
-                best = Some((number, candidate));
+                if best.is_none_or(|(_, best)| candidate > best) {
+                    best = Some((number, candidate));
+                }
+                break;
             }
         }
         best

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use tonic::Status;
 use tower::{Layer, Service};
 
 use super::super::held::{Held, HeldBody, HeldCall};
@@ -28,6 +29,21 @@ impl Delivery {
     /// is with the transport.
     pub(super) fn begin(&self) {
         self.tickets().push(self.answers.begin());
+    }
+
+    /// To be called when the answers are made, before the transport gets them.
+    ///
+    /// # Errors
+    /// When the catalogue changed so long ago that they must not be sent any more: this call fails,
+    /// and others on its connection go on.
+    pub(super) fn hand_over(&self) -> Result<(), Status> {
+        let mut tickets = self.tickets();
+        if tickets.iter_mut().all(Ticket::hand_over) {
+            return Ok(());
+        }
+        tickets.clear();
+        let why = "the catalogue changed while the answer was being made: ask again";
+        Err(Status::unavailable(why))
     }
 
     fn tickets(&self) -> std::sync::MutexGuard<'_, Vec<Ticket>> {

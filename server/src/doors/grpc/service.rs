@@ -84,16 +84,22 @@ impl AdDecisionService for DecisionDoor {
         &self,
         request: Request<ChooseAdsRequest>,
     ) -> Result<Response<ChooseAdsResponse>, Status> {
-        delivery(&request)?.begin();
-        Ok(Response::new(self.chooser.choose_ads(&mut request.into_inner()).await?))
+        let delivery = delivery(&request)?;
+        delivery.begin();
+        let response = self.chooser.choose_ads(&mut request.into_inner()).await?;
+        delivery.hand_over()?;
+        Ok(Response::new(response))
     }
 
     async fn choose_page(
         &self,
         request: Request<ChoosePageRequest>,
     ) -> Result<Response<ChoosePageResponse>, Status> {
-        delivery(&request)?.begin();
-        Ok(Response::new(self.chooser.choose_page(&mut request.into_inner()).await?))
+        let delivery = delivery(&request)?;
+        delivery.begin();
+        let response = self.chooser.choose_page(&mut request.into_inner()).await?;
+        delivery.hand_over()?;
+        Ok(Response::new(response))
     }
 
     async fn choose_ads_batch(
@@ -110,6 +116,7 @@ impl AdDecisionService for DecisionDoor {
             }
             responses.push(self.answer(&delivery, request).await);
         }
+        delivery.hand_over()?;
         Ok(Response::new(ChooseAdsBatchResponse { responses }))
     }
 
@@ -133,6 +140,7 @@ impl AdDecisionService for DecisionDoor {
             };
             let Some(request) = next.transpose()? else { return Ok(None) };
             let response = door.answer(&delivery, request).await;
+            delivery.hand_over()?;
             Ok(Some((response, (door, delivery, requests))))
         });
         Ok(Response::new(Box::pin(answers)))
