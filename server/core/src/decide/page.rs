@@ -37,6 +37,11 @@ impl OnPage {
         }
     }
 
+    /// Whether the page holds this ad.
+    pub(super) fn has(&self, ad: AdSerial) -> bool {
+        self.ads.contains(&ad)
+    }
+
     /// Why the page does not take `entry`, if it does not.
     pub(super) fn conflict<'c>(
         &self,
@@ -44,7 +49,7 @@ impl OnPage {
         campaign: &'c Campaign,
         rules: PageRules,
     ) -> Option<Conflict<'c>> {
-        if self.ads.contains(&entry.serial) {
+        if self.has(entry.serial) {
             return Some(Conflict::Ad);
         }
         let of_campaign = self.campaigns.get(&entry.campaign).copied().unwrap_or(0);

@@ -82,7 +82,9 @@ impl Decision {
         let mut on_page = self.page.rules.map(|rules| (rules, OnPage::default()));
         loop {
             let segments = rules.segments(profile.as_deref());
-            let Some((slot, candidate)) = self.best(&at, &open, campaigns, segments) else { break };
+            let on = on_page.as_ref().map(|(_, on_page)| on_page);
+            let best = self.best(&mut at, &mut open, on, campaigns, segments);
+            let Some((slot, candidate)) = best else { break };
             at[slot] += 1;
             let entry = self.slots[slot].entry(candidate);
             let Some(row) = campaigns.get(entry.campaign) else { continue };
@@ -109,23 +111,38 @@ impl Decision {
 
     /// The best candidate over the placements that have room. Keys of equal ones are independent
     /// and uniform over all searches, so each of them is the highest with the same chance.
+    ///
+    /// What no place can take any more is passed over here: with all placements of a page in one
+    /// zone, most candidates of each are on the page already.
     fn best(
         &mut self,
-        at: &[usize],
-        open: &[usize],
+        at: &mut [usize],
+        open: &mut [usize],
+        on_page: Option<&OnPage>,
         campaigns: &Campaigns,
         profile: Option<&Profile>,
     ) -> Option<(usize, Candidate)> {
+        let barred = &self.barred;
+        let is_out = |entry: &Entry| {
+            barred.has(entry.campaign) || on_page.is_some_and(|on_page| on_page.has(entry.serial))
+        };
         let mut best: Option<(usize, Candidate)> = None;
         for (number, slot) in self.slots.iter_mut().enumerate() {
-            if open[number] == 0 {
-                continue;
-            }
-            let next = slot.candidate(at[number], &self.page, campaigns, profile, &self.barred);
-            if let Some(candidate) = next
-                && best.is_none_or(|(_, best)| candidate > best)
-            {
-                best = Some((number, candidate));
+            while open[number] > 0 {
+                let next = slot.candidate(at[number], &self.page, campaigns, profile, barred);
+                let Some(candidate) = next else {
+                    // Nothing will fill it.
+                    open[number] = 0;
+                    break;
+                };
+                if is_out(slot.entry(candidate)) {
+                    at[number] += 1;
+                    continue;
+                }
+                if best.is_none_or(|(_, best)| candidate > best) {
+                    best = Some((number, candidate));
+                }
+                break;
             }
         }
         best
