@@ -116,6 +116,22 @@ async fn every_bad_field_is_refused_by_name() {
                 r.as_of = Some(prost_types::Timestamp { seconds: 0, nanos: -1 });
             }),
         ),
+        (
+            "as_of",
+            Box::new(|r| {
+                // The year 10000.
+                r.dry_run = true;
+                r.as_of = Some(prost_types::Timestamp { seconds: 253_402_300_800, nanos: 0 });
+            }),
+        ),
+        (
+            "as_of",
+            Box::new(|r| {
+                // The last second before the year 1.
+                r.dry_run = true;
+                r.as_of = Some(prost_types::Timestamp { seconds: -62_135_596_801, nanos: 0 });
+            }),
+        ),
     ];
     let total = spoils.len() as u64;
     for (field, spoil) in spoils {

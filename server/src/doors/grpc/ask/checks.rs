@@ -6,6 +6,10 @@ use slotwise_core::model::Blocks;
 use super::{Common, Refusal};
 use crate::limits::{BLOCKED_MAX, ID_BYTES_MAX};
 
+/// Protobuf's timestamps begin with the year 1. They end with the year 9999, of which the calendar
+/// that our hours come from leaves out the last day, as it is over in some time zones.
+const YEAR_1_US: i64 = -62_135_596_800_000_000;
+
 /// What the request will not show.
 pub(super) fn blocks(common: &Common<'_>) -> Result<Blocks, Refusal> {
     let (advertisers, categories, domains) =
@@ -65,6 +69,6 @@ pub(super) fn instant_us(value: &Timestamp) -> Result<i64, Refusal> {
     let is_sound = (0..1_000_000_000).contains(&value.nanos);
     seconds_us
         .and_then(|us| us.checked_add(i64::from(value.nanos / 1_000)))
-        .filter(|_| is_sound)
-        .ok_or_else(|| Refusal::invalid("as_of", "is no instant"))
+        .filter(|us| is_sound && (YEAR_1_US..=jiff::Timestamp::MAX.as_microsecond()).contains(us))
+        .ok_or_else(|| Refusal::invalid("as_of", "is no instant of the years 1 to 9999"))
 }
