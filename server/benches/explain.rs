@@ -57,8 +57,8 @@ struct Effort {
 impl Effort {
     const FULL: Self = Self {
         large_ads: 1_000_000,
-        pairs: 15,
-        round: Duration::from_secs(2),
+        pairs: 40,
+        round: Duration::from_secs(1),
         beside_pairs: 5,
         beside_round: Duration::from_secs(4),
     };

@@ -81,7 +81,7 @@ fn report(effort: Effort, pairs: &[(Round, Round)], alls: &[Round]) {
          each asked anew as soon as it is answered; rounds of {} s, first without and then with \
          in odd pairs, the other way round in even ones. Rate: answers a second. CPU: \
          microseconds that the decision thread worked for each answer, where the system tells; \
-         it does not depend on what the callers cost.\n",
+         what the callers cost is not in it, though they share its caches.\n",
         grouped(SMALL.ads),
         effort.round.as_secs_f64()
     );
