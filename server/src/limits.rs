@@ -5,7 +5,7 @@ use std::time::Duration;
 
 // ---- What a caller may ask -------------------------------------------------------------------
 
-/// Ads in one answer. More do not fit a page; it also bounds a decision's work under the lock.
+/// Ads in one answer. More do not fit a page.
 pub const COUNT_MAX: u32 = 100;
 /// Distinct keywords of a request that are used; see [`slotwise_core::model::KEYWORDS_USED_MAX`].
 pub const KEYWORDS_USED_MAX: usize = slotwise_core::model::KEYWORDS_USED_MAX;

@@ -248,8 +248,11 @@ async fn a_seed_fixes_every_choice_and_dry_runs_leave_no_trace() {
     for seed in 0..20 {
         let request = ChooseAdsRequest { dry_run: true, seed: Some(seed), ..ask("z", "v", 10) };
         let first = client.choose_ads(request.clone()).await.unwrap().into_inner();
-        let again = client.choose_ads(request).await.unwrap().into_inner();
+        let again = client.choose_ads(request.clone()).await.unwrap().into_inner();
         assert_eq!(first, again, "the same bytes");
+        let named = ChooseAdsRequest { request_id: "r-1".into(), ..request };
+        let named = client.choose_ads(named).await.unwrap().into_inner();
+        assert_eq!(chosen(&first), chosen(&named), "an id of the caller's own changes nothing");
         orders.insert(format!("{:?}", chosen(&first)));
     }
     assert!(orders.len() > 15, "another seed is another choice");

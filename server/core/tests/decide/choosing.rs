@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use slotwise_core::model::{Blocks, Profile};
+use slotwise_core::model::{Blocks, Names, Profile};
 
 use crate::market::{Chosen, Market, Query, ad, campaign, query, query_for, units};
 use crate::oracle::chi_square;
@@ -195,4 +195,17 @@ fn the_same_seed_gives_the_same_answer() {
         answers.insert(units(&answer));
     }
     assert!(answers.len() > 1, "another seed may give another one");
+}
+
+/// One answer is on one page.
+#[test]
+fn two_advertisers_with_one_label_are_not_in_one_answer() {
+    let mut campaigns = vec![campaign(1, "a:1"), campaign(2, "b:1"), campaign(3, "a:2")];
+    for labelled in &mut campaigns {
+        labelled.competitive_labels = Names::new(["beer"]);
+    }
+    let ads = [(1, "a:1", 300), (2, "b:1", 200), (3, "a:2", 100)];
+    let ads = ads.map(|(serial, of, worth)| ad(serial, of, &serial.to_string(), worth, &[]));
+    let mut market = Market::new(campaigns, ads.into());
+    assert_eq!(units(&choose(&mut market, query(3), 0)), ["1", "3"], "both of a, none of b");
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use slotwise_core::decide::{Decision, STRICT_CANDIDATES_MAX, Strict, StrictAsk};
 use slotwise_core::index::{Campaigns, Change};
-use slotwise_core::model::{AdSerial, CampaignSerial, CapLevel, Profile};
+use slotwise_core::model::{AdSerial, CampaignSerial, CapLevel, Names, Profile, Targeting};
 
 use super::page::{Pages, Place, places};
 use crate::filling::{Filling, Seen};
@@ -225,4 +225,43 @@ fn what_was_granted_still_counts_what_the_answer_shows_before_it() {
     admit(&mut decision, &campaigns, &mut profile, Strict::Granted(&granted));
     let shown: Vec<_> = winners(&decision).into_iter().map(|(_, unit)| unit).collect();
     assert_eq!(shown, ["a", "b", "c", "e"], "d would be the fourth of x under a cap of 3");
+}
+
+/// An ad that was found before the profile was read, and does not fit it, takes nobody's place.
+#[test]
+fn what_the_profile_turns_down_leaves_its_place_to_a_strict_one() {
+    let mut by_segment = campaign(1, "x:1");
+    let mut targeting = Targeting::default();
+    targeting.segments_any = Names::new(["sport/fan"]);
+    by_segment.targeting = Some(Box::new(targeting));
+    let mut strict = capped(2, "y:1", &[(CapLevel::Campaign, 1, DAY_US)]);
+    strict.strict_caps = true;
+    let ads = vec![ad(1, "x:1", "a", 200, &[]), ad(2, "y:1", "b", 100, &[])];
+    let market = Market::new(vec![by_segment, strict], ads);
+    let (campaigns, mut profile) = (market.index.campaigns(), Profile::default());
+    let mut decision = market.decision(query(1), 0);
+    assert!(decision.look(&campaigns));
+    let ask = admit(&mut decision, &campaigns, &mut profile, Strict::Ask).unwrap();
+    let asked: Vec<_> = ask.candidates.iter().map(|one| one.exposure.ad).collect();
+    assert_eq!(asked, [AdSerial(2)], "the visitor is no fan");
+}
+
+/// Whether the second of x is shown hangs on whether the store grants the first: so it takes no
+/// place before the one of y.
+#[test]
+fn a_place_that_hangs_on_a_grant_is_not_counted_as_taken() {
+    let cap = [(CapLevel::Advertiser, 1, DAY_US)];
+    let mut campaigns =
+        vec![capped(1, "x:1", &cap), capped(2, "x:2", &cap), capped(3, "y:1", &cap)];
+    campaigns[0].strict_caps = true;
+    campaigns[2].strict_caps = true;
+    let ads = [(1, "x:1", 300), (2, "x:2", 200), (3, "y:1", 100)];
+    let ads = ads.map(|(serial, of, worth)| ad(serial, of, &serial.to_string(), worth, &[]));
+    let market = Market::new(campaigns, ads.into());
+    let (campaigns, mut profile) = (market.index.campaigns(), Profile::default());
+    let mut decision = market.decision(query(2), 0);
+    let ask = admit(&mut decision, &campaigns, &mut profile, Strict::Ask).unwrap();
+    let asked: Vec<_> =
+        ask.candidates.iter().map(|one| (one.exposure.ad.0, one.taken_before)).collect();
+    assert_eq!(asked, [(1, 0), (3, 0)]);
 }
