@@ -155,7 +155,7 @@ impl<'a> Judge<'a> {
         if entry.excludes && self.excluded(entry).is_some() {
             return Some(Verdict::ExcludedKeyword);
         }
-        if gate.asks == 0 { None } else { self.turned_down_by(gate, entry) }
+        if gate.asks & Gate::TURNS_DOWN == 0 { None } else { self.turned_down_by(gate, entry) }
     }
 
     fn turned_down_by(&self, gate: &Gate, entry: &Entry) -> Option<Verdict> {

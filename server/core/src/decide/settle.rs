@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::page::{Conflict, OnPage};
 use super::{Candidate, Decision, STRICT_CANDIDATES_MAX, Strict, admission};
-use crate::index::{CampaignRow, Campaigns, Entry};
+use crate::index::{CampaignRow, Campaigns, Entry, Gate};
 use crate::model::{AdSerial, CampaignSerial, CapLevel, Exposure, Profile, Segmented};
 
 /// An ad in a place of the page.
@@ -88,6 +88,16 @@ impl Decision {
             let Some((slot, candidate)) = best else { break };
             at[slot] += 1;
             let entry = self.slots[slot].entry(candidate);
+            let Some(gate) = campaigns.gate(entry.campaign) else { continue };
+            let is_strict = gate.asks & Gate::STRICT != 0;
+            let asks_profile = gate.asks & Gate::PROFILE != 0;
+            let pick = Pick { slot, candidate, is_strict, asks_profile };
+            if matches!(rules, Rules::Look) && on_page.is_none() && gate.asks & Gate::LABELS == 0 {
+                // Most decisions: nothing else has to be known of its campaign.
+                open[slot] -= 1;
+                self.picks.push(pick);
+                continue;
+            }
             let Some(row) = campaigns.get(entry.campaign) else { continue };
             let place = (slot, entry, row);
             match self.place(place, campaigns, profile.as_deref_mut(), rules, on_page.as_ref()) {
@@ -96,9 +106,7 @@ impl Decision {
                         on_page.get_or_insert_default().add(entry, &row.campaign);
                     }
                     open[slot] -= 1;
-                    let is_strict = row.campaign.asks_the_store();
-                    let asks_profile = row.asks_profile();
-                    self.picks.push(Pick { slot, candidate, is_strict, asks_profile });
+                    self.picks.push(pick);
                 }
                 Outcome::Refused => {}
                 Outcome::Barred => {

@@ -36,7 +36,7 @@ pub(crate) struct Gate {
     /// A bit for each country that it is for ([`crate::model::Country`]); all: for any, or not to
     /// be told from these.
     pub(crate) countries: u64,
-    /// What else there is to ask, of the constants below; 0: nothing.
+    /// What else there is to ask, and to know of a winner, of the constants below.
     pub(crate) asks: u8,
 }
 
@@ -51,15 +51,27 @@ impl Gate {
     pub(crate) const BUDGET: u8 = 8;
     /// There is none.
     const GONE: u8 = 16;
+    /// What is stored of the visitor can decide over its ads: see [`CampaignRow::asks_profile`].
+    pub(crate) const PROFILE: u8 = 32;
+    /// Only the store can say that its caps hold: see [`Campaign::asks_the_store`].
+    pub(crate) const STRICT: u8 = 64;
+    /// It has a competitive label.
+    pub(crate) const LABELS: u8 = 128;
+    /// All that may turn a candidate down.
+    pub(crate) const TURNS_DOWN: u8 = Self::PAUSED | Self::TARGETING | Self::USER | Self::BUDGET;
 
     const NONE: Self = Self { start_us: 0, end_us: 0, countries: 0, asks: Self::GONE };
 
-    fn of(campaign: &Campaign) -> Self {
+    fn of(row: &CampaignRow) -> Self {
+        let campaign = &row.campaign;
         let asked = [
             (campaign.status == Status::Paused, Self::PAUSED),
             (campaign.targeting.is_some(), Self::TARGETING),
             (campaign.requires_user, Self::USER),
             (campaign.has_budget, Self::BUDGET),
+            (row.asks_profile(), Self::PROFILE),
+            (campaign.asks_the_store(), Self::STRICT),
+            (!campaign.competitive_labels.is_empty(), Self::LABELS),
         ];
         Self {
             start_us: campaign.flight.start_us,
@@ -111,7 +123,7 @@ impl CampaignTable {
         }
         let chunk = self.chunks[chunk].get_or_insert_with(|| Arc::new(Chunk::empty()));
         let chunk = Arc::make_mut(chunk);
-        chunk.gates[at] = row.as_ref().map_or(Gate::NONE, |row| Gate::of(&row.campaign));
+        chunk.gates[at] = row.as_ref().map_or(Gate::NONE, Gate::of);
         chunk.rows[at] = row.map(Arc::new);
     }
 }
