@@ -8,7 +8,7 @@
 //! across nodes are asked of the store in between (see [`Strict`]).
 //!
 //! A decision fills the placements of one page, of which ChooseAds has one: the best (tier, score)
-//! over the placements that have room is taken, that place is filled, and so on ([`settle`]).
+//! over the placements that have room is taken, that place is filled, and so on (`decide/settle`).
 
 mod admission;
 mod eligibility;
