@@ -10,7 +10,7 @@ pub use reason::Reason;
 
 use super::page::OnPage;
 use super::{Candidate, Decision, Judge, Search, Slot, Verdict, admission};
-use crate::index::{Campaigns, Entry};
+use crate::index::{Campaigns, Entry, Gate};
 use crate::model::{Profile, Segmented};
 
 /// Explains what one placement of a settled decision was filled with.
@@ -148,6 +148,14 @@ impl<'d> Explainer<'d> {
         if let Some(verdict) = turned_down.filter(|verdict| *verdict < Verdict::FrequencyCapped) {
             return verdict;
         }
+        let Some(gate) = self.campaigns.gate(entry.campaign) else {
+            return Verdict::CampaignPaused;
+        };
+        let rules = self.decision.page.rules;
+        if gate.asks & (Gate::PROFILE | Gate::LABELS) == 0 && rules.is_none() {
+            // Most candidates: the rest of the row says nothing more.
+            return turned_down.unwrap_or(Verdict::Outranked);
+        }
         let Some(row) = self.campaigns.get(entry.campaign) else { return Verdict::CampaignPaused };
         let campaign = &row.campaign;
         let has_caps = row.exposure_life_us > 0;
@@ -169,8 +177,7 @@ impl<'d> Explainer<'d> {
         if let Some(verdict) = turned_down {
             return verdict;
         }
-        let rules = self.decision.page.rules.unwrap_or_default();
-        match self.on_page.conflict(entry, campaign, rules) {
+        match self.on_page.conflict(entry, campaign, rules.unwrap_or_default()) {
             Some(conflict) => conflict.verdict(),
             None => Verdict::Outranked,
         }

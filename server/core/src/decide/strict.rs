@@ -54,19 +54,21 @@ impl Decision {
         mut profile: Profile,
         decision: u64,
     ) -> StrictAsk {
-        match self.page.rules {
-            None => self.strict_ranking(campaigns, &mut profile, decision),
-            Some(_) => self.strict_on_page(campaigns, &mut profile, decision),
-        }
+        let by_rank = match self.page.rules {
+            None => self.strict_ranking(campaigns, &mut profile.clone(), decision),
+            Some(_) => None,
+        };
+        by_rank.unwrap_or_else(|| self.strict_on_page(campaigns, &mut profile, decision))
     }
 
-    /// The ads that may be in the answer, whatever the store says of the ones before.
+    /// The ads that may be in the answer, whatever the store says of the ones before; nothing
+    /// where competitors may keep each other out.
     fn strict_ranking(
         &mut self,
         campaigns: &Campaigns,
         profile: &mut Profile,
         decision: u64,
-    ) -> StrictAsk {
+    ) -> Option<StrictAsk> {
         let mut ask = StrictAsk { count: self.slots[0].query.count, candidates: Vec::new() };
         // With everything granted that is asked for: what fits here, too, takes its place for sure.
         let mut all_granted = profile.clone();
@@ -84,6 +86,9 @@ impl Decision {
                 continue;
             }
             let (campaign, life_us) = (&row.campaign, row.exposure_life_us);
+            if !campaign.competitive_labels.is_empty() {
+                return None;
+            }
             match admission::reached(campaign, entry, profile, now_us) {
                 Some(cap) if cap.level == CapLevel::Ad => continue,
                 Some(_) => {
@@ -109,7 +114,7 @@ impl Decision {
                 );
             }
         }
-        ask
+        Some(ask)
     }
 
     /// The ads that are on the page if the store grants them all: what is refused leaves its
