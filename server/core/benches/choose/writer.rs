@@ -29,7 +29,7 @@ pub(crate) fn report(market: &mut Market, facts: &ZoneFacts, built_us: f64) {
         block_us.push(market.apply(vec![facts.zone()]));
     }
     println!(
-        "| the block alone, built anew from its ads, {BUILDS} times | {} | – |",
+        "| the block alone, made anew from the one before, {BUILDS} times | {} | – |",
         spans(&block_us)
     );
     let each = memory_bytes(&market.block()) as f64 / facts.ads.len() as f64;
