@@ -15,8 +15,8 @@ pub(crate) fn heading(timer_us: f64) {
     println!("# Choosing ads: exact, one thread\n");
     println!(
         "Inside a request's time: Decision::new from a query and a zone's block (the query's \
-         keywords are normalised strings; looking them up is inside), look, admit with an empty \
-         profile, copying the winners' scores, freeing the decision. Outside: making the query \
+         keywords are normalised strings; looking them up is inside), look (no campaign has \
+         caps, so its winners are the answer), copying the winners' scores, freeing the decision. Outside: making the query \
          with its generator, finding the zone, loading the table of campaigns. Requests are made \
          ready {BATCH} at a time; each has other keywords and another seed.\n"
     );
