@@ -3,6 +3,8 @@
 
 mod catalog;
 mod clock;
+mod counts;
+mod log;
 mod nodes;
 mod profiles;
 
@@ -10,6 +12,8 @@ pub use catalog::{
     AuditPage, AuditQuery, AuditRow, CatalogStore, Commit, Delta, Head, Image, ListQuery, Put, Row,
 };
 pub use clock::Clock;
+pub use counts::{CountReader, Counts, MinuteQuery, MinuteRow, PairRow};
+pub use log::{EventLog, LogBatch, Position};
 pub use nodes::{NodeReport, NodeSeen, NodeStore};
 pub use profiles::{Admission, Forgotten, Known, ProfileStore, SegmentsChange, VisitorKey};
 

@@ -1,0 +1,89 @@
+//! Who is meant by the serials in a token: names, landing URLs and markup, as this node knows
+//! them. The refresher fills it; doors and reports read it, and ask the store for what is not
+//! here any more.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use slotwise_core::model::{
+    AccountId, AccountSerial, AdSerial, AdUnitId, CampaignId, SiteId, ZoneId, ZoneSerial,
+};
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedAccount {
+    /// Its number.
+    pub serial: AccountSerial,
+    /// Its id.
+    pub id: AccountId,
+    /// The IANA zone that its days are cut in; empty: UTC.
+    pub time_zone: Box<str>,
+    /// ISO 4217.
+    pub currency: Box<str>,
+}
+
+/// A zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedZone {
+    /// Its number.
+    pub serial: ZoneSerial,
+    /// The site it is on.
+    pub site: SiteId,
+    /// Its name there.
+    pub id: ZoneId,
+}
+
+/// An ad.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedAd {
+    /// Its number.
+    pub serial: AdSerial,
+    /// Its campaign.
+    pub campaign: CampaignId,
+    /// Its name there.
+    pub unit: AdUnitId,
+    /// Where a click on it leads, as it was written.
+    pub landing_url: Box<str>,
+    /// What a page shows; empty: the page makes its own.
+    pub markup: Box<str>,
+}
+
+/// What a node knows by serial. Readers and the one writer hold a shard's lock for moments.
+#[derive(Default)]
+pub struct Serials {
+    accounts: DashMap<AccountSerial, Arc<NamedAccount>>,
+    zones: DashMap<ZoneSerial, Arc<NamedZone>>,
+    ads: DashMap<AdSerial, Arc<NamedAd>>,
+}
+
+impl Serials {
+    /// The account of this number.
+    pub fn account(&self, serial: AccountSerial) -> Option<Arc<NamedAccount>> {
+        self.accounts.get(&serial).map(|named| Arc::clone(&named))
+    }
+
+    /// The zone of this number.
+    pub fn zone(&self, serial: ZoneSerial) -> Option<Arc<NamedZone>> {
+        self.zones.get(&serial).map(|named| Arc::clone(&named))
+    }
+
+    /// The ad of this number.
+    pub fn ad(&self, serial: AdSerial) -> Option<Arc<NamedAd>> {
+        self.ads.get(&serial).map(|named| Arc::clone(&named))
+    }
+
+    /// Takes an account in, or what became of it.
+    pub fn put_account(&self, account: NamedAccount) {
+        self.accounts.insert(account.serial, Arc::new(account));
+    }
+
+    /// Takes a zone in.
+    pub fn put_zone(&self, zone: NamedZone) {
+        self.zones.insert(zone.serial, Arc::new(zone));
+    }
+
+    /// Takes an ad in, or what became of it.
+    pub fn put_ad(&self, ad: NamedAd) {
+        self.ads.insert(ad.serial, Arc::new(ad));
+    }
+}
