@@ -12,6 +12,8 @@ mod partition;
 pub use id::EventId;
 pub use partition::{HotAd, HotAds, PARTITIONS, Partition};
 
+use async_trait::async_trait;
+
 use crate::tokens::{PriceKind, Showing};
 
 /// What happened. A loss is none of these: it is settled at the door, and counted nowhere.
@@ -60,6 +62,35 @@ impl Event {
         };
         if is_paid { self.showing.price_nanos } else { 0 }
     }
+}
+
+/// Neither the log nor this node's disk took the events: they are lost, and counted as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("events could not be made durable")]
+pub struct Lost;
+
+/// Makes events durable: what stands between the doors and the log.
+#[async_trait]
+pub trait Recorder: Send + Sync {
+    /// Returns when every one of `events` is durable: in the log, or, while that is away, in a
+    /// file on this node's disk from where it goes there later. Repeats are taken as they come.
+    ///
+    /// # Errors
+    /// [`Lost`], for all of them; the loss is counted by then. What it takes away, it may have
+    /// taken in part.
+    async fn record(&self, events: Vec<Event>) -> Result<(), Lost>;
+}
+
+/// Settles what a decision holds until its impression, for showings that say so
+/// ([`Showing::on_impression`]) and of a known visitor; the others are let pass.
+#[async_trait]
+pub trait Settling: Send + Sync {
+    /// The ad was seen at `now_us`: the place that is held becomes an exposure for good, or is
+    /// made anew where its time is over. Repeats change nothing.
+    async fn seen(&self, showing: &Showing, now_us: i64);
+
+    /// The exchange did not take it: what is still held is free again.
+    async fn lost(&self, showing: &Showing, now_us: i64);
 }
 
 #[cfg(test)]
