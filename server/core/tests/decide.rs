@@ -22,6 +22,7 @@ mod oracle;
 mod world;
 
 mod decide {
+    mod asked;
     mod caps;
     mod changed;
     mod choosing;

@@ -193,8 +193,11 @@ impl Market {
     /// One whole decision.
     pub(crate) fn choose(&mut self, query: Query, profile: &mut Profile, seed: u64) -> Vec<Chosen> {
         let mut decision = self.decision(query, seed);
-        decision.look(&self.index.campaigns());
-        self.admit(&mut decision, profile)
+        let asks_profile = decision.look(&self.index.campaigns());
+        let looked = chosen(&decision);
+        let answer = self.admit(&mut decision, profile);
+        assert!(asks_profile || looked == answer, "nobody asks the profile: this is the answer");
+        answer
     }
 
     /// The second half of one, over the campaigns as they are now.
@@ -202,15 +205,7 @@ impl Market {
         self.decisions += 1;
         let campaigns = self.index.campaigns();
         decision.admit(&campaigns, profile, self.decisions, Strict::Local).unwrap();
-        decision
-            .winners()
-            .map(|winner| Chosen {
-                campaign: winner.entry.ad.campaign.to_string(),
-                unit: winner.entry.ad.unit.to_string(),
-                score: winner.score,
-                matched: winner.matched,
-            })
-            .collect()
+        chosen(decision)
     }
 
     /// One decision for a visitor at an instant: the units that were chosen.
@@ -219,6 +214,16 @@ impl Market {
         let seed = self.decisions;
         units(&self.choose(query, profile, seed))
     }
+}
+
+fn chosen(decision: &Decision) -> Vec<Chosen> {
+    let chosen = |winner: decide::Winner<'_>| Chosen {
+        campaign: winner.entry.ad.campaign.to_string(),
+        unit: winner.entry.ad.unit.to_string(),
+        score: winner.score,
+        matched: winner.matched,
+    };
+    decision.winners().map(chosen).collect()
 }
 
 /// The units of an answer, in its order.
