@@ -26,6 +26,7 @@ mod decide {
     mod caps;
     mod changed;
     mod choosing;
+    mod clauses;
     mod exact;
     mod explain;
     mod index;
