@@ -9,6 +9,7 @@ pub mod doors;
 pub mod events;
 pub mod fleet;
 pub mod hours;
+pub mod increments;
 pub mod inflight;
 pub mod kills;
 pub mod limits;

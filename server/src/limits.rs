@@ -340,3 +340,20 @@ pub const FORGETS_KEPT: Duration = Duration::from_secs(3_600);
 pub const FORGETS_KEPT_MAX: usize = 10_000;
 /// Accounts whose profiles are forgotten at once.
 pub const FORGETS_AT_ONCE_MAX: usize = 1_024;
+
+// ---- Estimates -------------------------------------------------------------------------------
+
+/// Sums of impressions and clicks are added to the store this often: what a crash loses, and what
+/// a live view is behind.
+pub const INCREMENT_FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+/// Sums that wait for a flush; some 60 bytes each. A million events a second of as many different
+/// pairs of zone and ad would fill it between two flushes; while the store is away the usual
+/// pairs go on being summed, and what finds no room is dropped and counted.
+pub const INCREMENT_SUMS_MAX: usize = 100_000;
+/// Accounts whose sums are on their way to Redis at once.
+pub const INCREMENT_CALLS_MAX: usize = 32;
+/// The last number of a sender is kept so long after its last flush: far longer than it would
+/// send the same one again.
+pub const INCREMENT_SENDER_KEPT: Duration = Duration::from_secs(86_400);
+/// Days that estimates are kept: a month of a budget, and some to look back.
+pub const ESTIMATE_DAYS_KEPT: i32 = 35;

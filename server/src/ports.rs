@@ -4,6 +4,7 @@
 mod catalog;
 mod clock;
 mod counts;
+mod increments;
 mod log;
 mod nodes;
 mod profiles;
@@ -13,6 +14,7 @@ pub use catalog::{
 };
 pub use clock::Clock;
 pub use counts::{CountReader, Counts, MinuteQuery, MinuteRow, PairRow};
+pub use increments::{Day, IncrementBatch, IncrementStore, PairEstimate};
 pub use log::{EventLog, LogBatch, Position};
 pub use nodes::{NodeReport, NodeSeen, NodeStore};
 pub use profiles::{Admission, Forgotten, Known, ProfileStore, SegmentsChange, VisitorKey};

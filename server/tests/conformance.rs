@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slotwise_core::model::AccountSerial;
-use slotwise_server::ports::{CatalogStore, Clock, ProfileStore, VisitorKey};
-use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
-use slotwise_server::store::redis::{Redis, RedisCatalog, RedisProfiles};
+use slotwise_server::ports::{CatalogStore, Clock, IncrementStore, ProfileStore, VisitorKey};
+use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedIncrements, EmbeddedProfiles};
+use slotwise_server::store::redis::{Redis, RedisCatalog, RedisIncrements, RedisProfiles};
 
 use crate::redis_server::{RedisCluster, RedisServer};
 
@@ -27,6 +27,8 @@ mod catalog;
 mod commits;
 #[path = "conformance/feed.rs"]
 mod feed;
+#[path = "conformance/increments.rs"]
+mod increments;
 #[path = "conformance/listing.rs"]
 mod listing;
 #[path = "conformance/profiles.rs"]
@@ -40,6 +42,9 @@ mod together;
 trait Harness: Sync {
     /// Opens the catalogue. What an earlier opening acknowledged is there.
     async fn catalog(&self) -> Arc<dyn CatalogStore>;
+
+    /// Opens the estimates.
+    async fn increments(&self) -> Arc<dyn IncrementStore>;
 
     /// Opens the profiles, with this clock.
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore>;
@@ -84,6 +89,13 @@ macro_rules! suite {
                 an_owners_sites_and_campaigns
                 ids_that_begin_with_a_prefix
                 zones_of_a_site_and_ads_of_a_campaign
+            }
+            increments {
+                sums_add_up_by_account_and_day
+                a_repeated_flush_changes_nothing
+                senders_do_not_stand_in_each_others_way
+                many_accounts_are_added_at_once
+                estimates_survive_reopening
             }
             together {
                 a_secret_is_the_same_for_everyone
@@ -154,6 +166,10 @@ impl Harness for Embedded {
         Arc::new(EmbeddedCatalog::open(self.0.path()).unwrap())
     }
 
+    async fn increments(&self) -> Arc<dyn IncrementStore> {
+        Arc::new(EmbeddedIncrements::open(self.0.path()).unwrap())
+    }
+
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
         Arc::new(EmbeddedProfiles::open(self.0.path(), clock).unwrap())
     }
@@ -210,6 +226,10 @@ impl OnRedis {
 impl Harness for OnRedis {
     async fn catalog(&self) -> Arc<dyn CatalogStore> {
         Arc::new(RedisCatalog::open(self.redis().await, 0).await)
+    }
+
+    async fn increments(&self) -> Arc<dyn IncrementStore> {
+        Arc::new(RedisIncrements::new(self.redis().await))
     }
 
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {

@@ -4,10 +4,12 @@ mod audit;
 mod catalog;
 mod commit;
 mod database;
+mod increments;
 mod keys;
 mod nodes;
 mod profiles;
 
 pub use catalog::EmbeddedCatalog;
+pub use increments::EmbeddedIncrements;
 pub use nodes::EmbeddedNodes;
 pub use profiles::EmbeddedProfiles;

@@ -8,6 +8,7 @@ mod audit;
 mod catalog;
 mod commit;
 mod hints;
+mod increments;
 mod keys;
 mod link;
 mod nodes;
@@ -19,6 +20,7 @@ mod server;
 mod stage;
 
 pub use catalog::RedisCatalog;
+pub use increments::RedisIncrements;
 pub use nodes::RedisNodes;
 pub use profiles::RedisProfiles;
 pub use server::Redis;

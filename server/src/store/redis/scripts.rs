@@ -65,6 +65,8 @@ scripts! {
     nodes = "scripts/nodes.lua";
     /// A part of what it is filled with.
     restore = "scripts/restore.lua";
+    /// Adds estimates to an account's documents.
+    increments_add = "scripts/increments_add.lua";
     /// Adds exposures to a visitor's profile.
     profile_add = "scripts/profile.lua" "scripts/profile_add.lua";
     /// Admits ads whose caps hold on all nodes.
