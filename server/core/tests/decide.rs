@@ -29,6 +29,7 @@ mod decide {
     mod clauses;
     mod exact;
     mod explain;
+    mod granted;
     mod index;
     mod looking;
     mod page;

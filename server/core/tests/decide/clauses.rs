@@ -1,6 +1,7 @@
 //! Whom a campaign is for, where the decision takes a short way to the answer.
 
-use slotwise_core::decide::Strict;
+use rand_xoshiro::rand_core::SeedableRng;
+use slotwise_core::decide::{Decision, Page, PageRules, Rng, Strict};
 use slotwise_core::model::{Campaign, Context, Country, Names, Profile, Segment, Targeting};
 
 use crate::market::{DAY_US, Market, Query, START_US, ad, campaign, query, units};
@@ -59,4 +60,37 @@ fn what_the_store_knows_of_the_visitor_decides_unless_nobody_is_sure() {
     assert!(wins("sport/fan", Strict::Ask));
     assert!(!wins("sport/other", Strict::Local));
     assert!(!wins("sport/fan", Strict::Withheld));
+}
+
+/// Whether a page was looked at before the profile came must not change who of equals is drawn.
+#[test]
+fn a_page_looked_at_before_the_profile_came_is_the_page_it_would_have_been() {
+    let fans = targeted(1, "x:1", |targeting| targeting.segments_any = Names::new(["sport/fan"]));
+    let ads = (0..12).map(|at| {
+        let of = if at % 2 == 0 { "x:1" } else { "y:1" };
+        ad(at, of, &at.to_string(), 1, &[])
+    });
+    let market = Market::new(vec![fans, campaign(2, "y:1")], ads.collect());
+    let campaigns = market.index.campaigns();
+    let page_of = |seed: u64, looks: bool| {
+        let (page, asked) = query(2).split();
+        let page = Page { rules: Some(PageRules::default()), ..page };
+        let places = [(market.block(), asked.clone()), (market.block(), asked)];
+        let mut decision = Decision::new(page, places, Rng::seed_from_u64(seed));
+        if looks {
+            assert!(
+                decision.look(&campaigns) || !decision.winners().any(|w| w.entry.campaign.0 == 1)
+            );
+        }
+        decision.admit(&campaigns, &mut Profile::default(), 1, Strict::Local).unwrap();
+        decision
+            .winners()
+            .map(|winner| (winner.placement, winner.entry.ad.serial))
+            .collect::<Vec<_>>()
+    };
+    for seed in 0..64 {
+        let page = page_of(seed, false);
+        assert_eq!(page.len(), 4);
+        assert_eq!(page_of(seed, true), page, "seed {seed}");
+    }
 }
