@@ -18,17 +18,30 @@ pub enum Metric {
     KeywordsIgnored,
     /// Decisions made without the visitor's profile, as it was not to be had.
     ProfilesUnavailable,
+    /// Events that the log took from the doors.
+    EventsRecorded,
+    /// Events that the log did not take, and this node's disk did; they go to the log later, and
+    /// are not counted again then.
+    EventsSpilled,
+    /// Events that neither took.
+    EventsLost,
+    /// Parts of the spill file that could not be read back.
+    SpillFramesDamaged,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
         Self::DecisionsCancelled,
         Self::KeywordsIgnored,
         Self::ProfilesUnavailable,
+        Self::EventsRecorded,
+        Self::EventsSpilled,
+        Self::EventsLost,
+        Self::SpillFramesDamaged,
     ];
 }
 
@@ -86,7 +99,9 @@ mod tests {
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
         let counts = Metric::ALL.map(|metric| counters.get(metric));
-        assert_eq!(counts, [1, 0, 0, 1, 0, 0]);
+        let ended = [Metric::DecisionsFilled, Metric::DecisionsCancelled];
+        let expected = Metric::ALL.map(|metric| u64::from(ended.contains(&metric)));
+        assert_eq!(counts, expected);
     }
 
     #[test]
