@@ -250,7 +250,7 @@ pub const LOG_APPEND_MAX: Duration = Duration::from_secs(2);
 const _: () = assert!(LOG_APPEND_MAX.as_millis() > REDIS_CALL_MAX.as_millis());
 /// Where the disk has not taken what is spilled within this, it is lost: the visitor goes on.
 pub const SPILL_WRITE_MAX: Duration = Duration::from_secs(2);
-/// Bytes of the spill file where no setting says otherwise: four minutes of the mission's load, or
+/// Bytes of the spill file; the default of `spill_bytes_max`: four minutes of the mission's load, or
 /// two days of fifty events a second.
 pub const SPILL_BYTES_DEFAULT: u64 = 1 << 30;
 /// Bytes of one frame of it; a larger number is damage. A batch of events with the longest ids

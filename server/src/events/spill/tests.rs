@@ -140,16 +140,16 @@ async fn damage_while_it_is_open_ends_too() {
 #[tokio::test]
 async fn beyond_its_bound_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    let (path, ends) = write(&dir, 0..1).await;
+    let (path, ends) = write(&dir, 1..2).await;
     let spill = Spill::open(dir.path(), 2 * ends[0] as u64).unwrap();
     // Two do not fit beside the first: none of them is taken.
-    let two = vec![bytes(1).remove(0), bytes(2).remove(0)];
+    let two = vec![bytes(2).remove(0), bytes(3).remove(0)];
     let error = spill.write(two).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert_eq!(std::fs::metadata(&path).unwrap().len(), ends[0] as u64);
-    spill.write(bytes(3)).await.unwrap();
-    assert_eq!(drain(&spill).await, (all([0, 3]), 0));
     spill.write(bytes(4)).await.unwrap();
+    assert_eq!(drain(&spill).await, (all([1, 4]), 0));
+    spill.write(bytes(5)).await.unwrap();
 }
 
 /// The system's own full disk.
