@@ -8,9 +8,12 @@
 pub mod batch;
 mod id;
 mod partition;
+mod recorder;
+mod spill;
 
 pub use id::EventId;
 pub use partition::{HotAd, HotAds, PARTITIONS, Partition};
+pub use recorder::LogRecorder;
 
 use async_trait::async_trait;
 

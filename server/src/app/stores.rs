@@ -8,10 +8,10 @@ use anyhow::{Context, anyhow};
 use tokio::time::Instant;
 
 use crate::config::{Config, StoreChoice};
-use crate::ports::{CatalogStore, Clock, NodeStore, ProfileStore};
+use crate::ports::{CatalogStore, Clock, EventLog, NodeStore, ProfileStore};
 use crate::refresh::{Disk, Snapshot, Stored};
-use crate::store::embedded::{EmbeddedCatalog, EmbeddedNodes, EmbeddedProfiles};
-use crate::store::redis::{Redis, RedisCatalog, RedisNodes, RedisProfiles};
+use crate::store::embedded::{EmbeddedCatalog, EmbeddedLog, EmbeddedNodes, EmbeddedProfiles};
+use crate::store::redis::{Redis, RedisCatalog, RedisLog, RedisNodes, RedisProfiles};
 
 /// The secret that visitors' ids are hashed with.
 const VISITOR_SECRET: &str = "visitor-hash";
@@ -31,6 +31,8 @@ pub(super) struct Stores {
     pub(super) visitor_secret: [u8; 32],
     /// Whether other nodes may be there.
     pub(super) is_shared: bool,
+    /// Where events are recorded.
+    pub(super) log: Arc<dyn EventLog>,
 }
 
 impl Stores {
@@ -47,8 +49,9 @@ impl Stores {
         let catalog: Arc<dyn CatalogStore> = Arc::new(EmbeddedCatalog::open(dir).with_context(at)?);
         let visitor_secret = catalog.secret(VISITOR_SECRET).await.with_context(at)?;
         let profiles = open_profiles(dir.to_owned(), Arc::clone(&clock)).await.with_context(at)?;
+        let log = Arc::new(EmbeddedLog::open(dir, Arc::clone(&clock)).with_context(at)?);
         let nodes = Arc::new(EmbeddedNodes::new(clock));
-        Ok(Self { catalog, profiles, nodes, disk: None, visitor_secret, is_shared: false })
+        Ok(Self { catalog, profiles, nodes, disk: None, visitor_secret, is_shared: false, log })
     }
 
     async fn redis(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
@@ -74,7 +77,7 @@ impl Stores {
         let secret = shared_secret(&*catalog, stored.as_ref()).await?;
         snapshot.keep_secrets(vec![(VISITOR_SECRET.to_owned(), secret)]);
         let profiles = Arc::new(RedisProfiles::open(Arc::clone(&redis), clock));
-        let nodes = Arc::new(RedisNodes::new(redis));
+        let nodes = Arc::new(RedisNodes::new(Arc::clone(&redis)));
         Ok(Self {
             catalog,
             profiles,
@@ -82,6 +85,7 @@ impl Stores {
             disk: Some((snapshot, stored)),
             visitor_secret: secret,
             is_shared: true,
+            log: Arc::new(RedisLog::new(redis)),
         })
     }
 }

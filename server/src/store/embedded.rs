@@ -6,10 +6,12 @@ mod commit;
 mod database;
 mod increments;
 mod keys;
+mod log;
 mod nodes;
 mod profiles;
 
 pub use catalog::EmbeddedCatalog;
 pub use increments::EmbeddedIncrements;
+pub use log::EmbeddedLog;
 pub use nodes::EmbeddedNodes;
 pub use profiles::EmbeddedProfiles;

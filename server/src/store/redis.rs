@@ -11,6 +11,7 @@ mod hints;
 mod increments;
 mod keys;
 mod link;
+mod log;
 mod nodes;
 mod profiles;
 mod reading;
@@ -21,6 +22,7 @@ mod stage;
 
 pub use catalog::RedisCatalog;
 pub use increments::RedisIncrements;
+pub use log::RedisLog;
 pub use nodes::RedisNodes;
 pub use profiles::RedisProfiles;
 pub use server::Redis;

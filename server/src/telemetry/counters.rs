@@ -20,11 +20,20 @@ pub enum Metric {
     IncrementsDropped,
     /// Decisions made without the visitor's profile, as it was not to be had.
     ProfilesUnavailable,
+    /// Events that the log took from the doors.
+    EventsRecorded,
+    /// Events that the log did not take, and this node's disk did; they go to the log later, and
+    /// are not counted again then.
+    EventsSpilled,
+    /// Events that neither took.
+    EventsLost,
+    /// Parts of the spill file that could not be read back.
+    SpillFramesDamaged,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
@@ -32,6 +41,10 @@ impl Metric {
         Self::KeywordsIgnored,
         Self::IncrementsDropped,
         Self::ProfilesUnavailable,
+        Self::EventsRecorded,
+        Self::EventsSpilled,
+        Self::EventsLost,
+        Self::SpillFramesDamaged,
     ];
 }
 
@@ -88,9 +101,10 @@ mod tests {
         let counters = Arc::new(Counters::default());
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
-        let counted = Metric::ALL.into_iter().filter(|metric| counters.get(*metric) == 1);
-        let expected = [Metric::DecisionsFilled, Metric::DecisionsCancelled];
-        assert_eq!(counted.collect::<Vec<_>>(), expected);
+        let counts = Metric::ALL.map(|metric| counters.get(metric));
+        let ended = [Metric::DecisionsFilled, Metric::DecisionsCancelled];
+        let expected = Metric::ALL.map(|metric| u64::from(ended.contains(&metric)));
+        assert_eq!(counts, expected);
     }
 
     #[test]
