@@ -33,6 +33,8 @@ mod listing;
 mod profiles;
 #[path = "conformance/profiles_users.rs"]
 mod profiles_users;
+#[path = "conformance/serials.rs"]
+mod serials;
 #[path = "conformance/together.rs"]
 mod together;
 
@@ -84,6 +86,13 @@ macro_rules! suite {
                 an_owners_sites_and_campaigns
                 ids_that_begin_with_a_prefix
                 zones_of_a_site_and_ads_of_a_campaign
+            }
+            serials {
+                an_object_is_found_by_its_serial
+                what_was_deleted_is_found_as_it_was
+                what_is_made_again_leaves_the_old_one_its_serial
+                what_a_large_change_brings_and_takes_is_found
+                what_was_deleted_long_ago_is_forgotten
             }
             together {
                 a_secret_is_the_same_for_everyone
