@@ -130,6 +130,7 @@ impl Node {
             id: "bench".to_owned(),
             kills: Arc::new(Kills::open(dir.join("kills"), &index).unwrap()),
             in_flight: Arc::new(InFlight::default()),
+            serials: Arc::default(),
             index: Arc::clone(&index),
         };
         let refresh = Refresh::start(Arc::clone(&store), own, None, clock.clone()).unwrap();

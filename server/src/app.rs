@@ -77,6 +77,7 @@ impl App {
             id: identity::node_id(config.node_id.as_deref(), dir)?,
             kills: Arc::new(Kills::open(dir.join("kills"), &index).with_context(at)?),
             in_flight: Arc::new(InFlight::default()),
+            serials: Arc::default(),
             index,
         };
         let refresh = Refresh::start(

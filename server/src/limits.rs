@@ -127,9 +127,12 @@ pub const STATUS_WAIT_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Rows of the audit log: some years of an ad team's work, some 1 GB at 1 KiB a row.
 pub const AUDIT_ROWS_MAX: u64 = 1_000_000;
-/// Ended serials are kept this long: the longest life of a token (a conversion, 30 days after
-/// the click's token, which may be 24 h younger than the impression's), and a day of grace.
-pub const SERIAL_AFTERLIFE: Duration = Duration::from_secs(32 * 86_400);
+/// What was deleted is known by its serial for so long: the longest life of a token (a conversion's,
+/// 30 days), and five days in which late events come and reports of them are asked for.
+pub const SERIAL_AFTERLIFE: Duration = Duration::from_secs(35 * 86_400);
+/// Serials past that which one change sweeps away, beside two for each that it adds: so few that
+/// no change is held up by them, and more than come.
+pub const SERIALS_SWEPT: usize = 500;
 /// The longest window that a cap may have: no exposure is kept longer, and none longer than some
 /// cap can ask for it.
 pub const HISTORY: Duration = Duration::from_secs(30 * 86_400);

@@ -11,6 +11,7 @@ mod profiles;
 
 pub use catalog::{
     AuditPage, AuditQuery, AuditRow, CatalogStore, Commit, Delta, Head, Image, ListQuery, Put, Row,
+    Serial,
 };
 pub use clock::Clock;
 pub use counts::{CountReader, Counts, MinuteQuery, MinuteRow, PairRow};

@@ -19,6 +19,7 @@ use crate::catalog::StatusChange;
 use crate::inflight::InFlight;
 use crate::kills::Kills;
 use crate::ports::{CatalogStore, Clock};
+use crate::serials::Serials;
 use crate::telemetry::spawn_vital;
 use follower::Follower;
 
@@ -78,6 +79,8 @@ pub struct Node {
     pub in_flight: Arc<InFlight>,
     /// What must not be shown, whatever the catalogue says.
     pub kills: Arc<Kills>,
+    /// Who is meant by a serial.
+    pub serials: Arc<Serials>,
 }
 
 /// The thread that keeps the index fresh; it stops when this is dropped.

@@ -8,6 +8,7 @@ use dashmap::DashMap;
 use slotwise_core::model::{
     AccountId, AccountSerial, AdSerial, AdUnitId, CampaignId, SiteId, ZoneId, ZoneSerial,
 };
+use slotwise_proto::v1::catalog_record::Record;
 
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,31 @@ impl Serials {
     /// The ad of this number.
     pub fn ad(&self, serial: AdSerial) -> Option<Arc<NamedAd>> {
         self.ads.get(&serial).map(|named| Arc::clone(&named))
+    }
+
+    /// Takes in what the catalogue has under `serial`; sites and campaigns are in no token.
+    pub fn put(&self, serial: u32, record: Record) {
+        match record {
+            Record::Account(account) => self.put_account(NamedAccount {
+                serial: AccountSerial(serial),
+                id: account.account_id.as_str().into(),
+                time_zone: account.time_zone.into(),
+                currency: account.currency.into(),
+            }),
+            Record::Zone(zone) => self.put_zone(NamedZone {
+                serial: ZoneSerial(serial),
+                site: zone.site_id.as_str().into(),
+                id: zone.zone_id.as_str().into(),
+            }),
+            Record::Ad(ad) => self.put_ad(NamedAd {
+                serial: AdSerial(serial),
+                campaign: ad.campaign_id.as_str().into(),
+                unit: ad.ad_unit_id.as_str().into(),
+                landing_url: ad.landing_url.into(),
+                markup: ad.markup.into(),
+            }),
+            Record::Site(_) | Record::Campaign(_) => {}
+        }
     }
 
     /// Takes an account in, or what became of it.

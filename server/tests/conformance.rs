@@ -45,6 +45,8 @@ mod log;
 mod profiles;
 #[path = "conformance/profiles_users.rs"]
 mod profiles_users;
+#[path = "conformance/serials.rs"]
+mod serials;
 #[path = "conformance/together.rs"]
 mod together;
 
@@ -123,6 +125,13 @@ macro_rules! suite {
                 a_trim_drops_what_was_counted_and_is_old
                 a_trim_of_much_drops_all_of_it
                 no_position_is_given_twice
+            }
+            serials {
+                an_object_is_found_by_its_serial
+                what_was_deleted_is_found_as_it_was
+                what_is_made_again_leaves_the_old_one_its_serial
+                what_a_large_change_brings_and_takes_is_found
+                what_was_deleted_long_ago_is_forgotten
             }
             together {
                 a_secret_is_the_same_for_everyone

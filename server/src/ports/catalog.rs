@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use slotwise_core::index::Key;
-use slotwise_core::model::Status;
+use slotwise_core::model::{AccountSerial, AdSerial, CampaignSerial, Status, ZoneSerial};
 use slotwise_proto::v1::{CatalogChange, ChangeRecord};
 use tokio::sync::{mpsc, watch};
 
@@ -38,6 +38,19 @@ pub struct Row {
     pub status: Option<Status>,
     /// The object as an encoded protobuf message, without version and status.
     pub body: Vec<u8>,
+}
+
+/// An object by the number that the store gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Serial {
+    /// An account.
+    Account(AccountSerial),
+    /// A zone.
+    Zone(ZoneSerial),
+    /// A campaign.
+    Campaign(CampaignSerial),
+    /// An ad.
+    Ad(AdSerial),
 }
 
 /// An object to write.
@@ -164,6 +177,11 @@ pub trait CatalogStore: Send + Sync {
 
     /// The objects of `keys` that are there, and the head at which they were read.
     async fn get(&self, keys: &[Key]) -> Result<(Head, Vec<Row>), StoreError>;
+
+    /// The object of this number: as it is, or as it was when it was deleted, where that is no
+    /// longer ago than [`crate::limits::SERIAL_AFTERLIFE`]. One that was made again under the
+    /// same id has another number. A deleted campaign has no status.
+    async fn by_serial(&self, serial: Serial) -> Result<Option<Row>, StoreError>;
 
     /// Objects of one kind.
     async fn list(&self, query: &ListQuery) -> Result<Vec<Row>, StoreError>;

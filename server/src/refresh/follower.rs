@@ -10,9 +10,10 @@ use tokio::time::Instant;
 
 use super::snapshot::{Snapshot, Stored};
 use super::{Node, Served};
-use crate::catalog::{change_of, owner_of_row};
+use crate::catalog::{change_of, owner_of_row, record_from};
 use crate::limits::{ANSWER_PATIENCE, REFRESH_INTERVAL, RELOAD_RETRY, SNAPSHOT_RETRY};
 use crate::ports::{CatalogStore, Clock, Delta, Head, Image, Row, StoreError};
+use crate::serials::Serials;
 
 pub(super) struct Follower {
     store: Arc<dyn CatalogStore>,
@@ -194,6 +195,7 @@ impl Follower {
             // Before it is served: a store that comes back empty gets back all that was.
             disk.write(|snapshot| snapshot.append(&delta));
         }
+        delta.rows.iter().for_each(|row| name(row, &self.node.serials));
         let mut changes: Vec<Change> =
             delta.rows.iter().map(|row| judge(row, &mut self.quarantined)).collect();
         for key in delta.removed {
@@ -212,6 +214,7 @@ impl Follower {
 
     /// Builds what was on the disk, to be shown or corrected.
     fn build_stored(&mut self, stored: Stored) {
+        stored.rows.values().for_each(|row| name(row, &self.node.serials));
         let sound = stored.rows.values().map(|row| judge(row, &mut self.quarantined));
         let changes: Vec<_> = sound.filter(|c| !matches!(c, Change::Removed(_))).collect();
         let version = stored.head.version;
@@ -237,6 +240,7 @@ impl Follower {
                     copy = Some(Err(error));
                 }
                 for row in &rows {
+                    name(row, &self.node.serials);
                     ads += u64::from(matches!(row.key, Key::Ad(..)));
                     if let Key::Campaign(campaign) = &row.key
                         && row.status == Some(Status::Active)
@@ -342,6 +346,16 @@ fn guard(head: Head, ads: usize, served: usize, served_version: u64) -> Result<(
         )));
     }
     Ok(())
+}
+
+/// Names what is in `row`, if it can be read at all: what is not served any more, or not yet, may
+/// have been shown. Nothing is forgotten while the process lives: what was deleted is named in
+/// tokens that are on pages.
+fn name(row: &Row, serials: &Serials) {
+    // One that cannot be read is told where it is judged.
+    if let Ok(record) = record_from(row) {
+        serials.put(row.serial, record);
+    }
 }
 
 /// What `row` means for the index; a bad one is taken out of sight.

@@ -107,7 +107,7 @@ async fn a_key_of_another_type_lets_nothing_be_half_written() {
     let (before, told) = (export(&nodes[0]).await, changes(&nodes[0]).await);
     let many: Vec<_> = (0..500).map(|n| ad("x:1", &format!("u{n}"), &["z0"], 1, "")).collect();
     let names = "head objects ids owned versions removed statuses status_versions log changes \
-                 lines line_order ended overlay";
+                 lines line_order ended serials buried overlay";
     for name in names.split_whitespace() {
         let (name, aside) = (key(name), key("aside"));
         let _ = redis.run::<u8>(&["EVAL", ASIDE, "2", &name, &aside]);

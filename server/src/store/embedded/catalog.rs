@@ -10,17 +10,18 @@ use slotwise_proto::v1::CatalogChange;
 use tokio::sync::{mpsc, watch};
 
 use super::database::{Database, failed};
-use super::keys::{key_from, kind_code, status_from};
+use super::keys::{key_from, kind_code, serial_code, status_from};
 use super::{audit, commit};
 use crate::limits::DELTA_ROWS_MAX;
 use crate::ports::{
-    AuditPage, AuditQuery, CatalogStore, Commit, Delta, Head, ListQuery, Row, StoreError,
+    AuditPage, AuditQuery, CatalogStore, Commit, Delta, Head, ListQuery, Row, Serial, StoreError,
 };
 
 /// Rows that a load hands over at once.
 const LOAD_PART_ROWS: usize = 10_000;
 
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE objects (
@@ -46,7 +47,12 @@ const MIGRATIONS: [&str; 1] = ["
         kind TEXT NOT NULL, id TEXT NOT NULL, summary TEXT NOT NULL, actor TEXT NOT NULL,
         before BLOB, after BLOB, PRIMARY KEY (version, line)) WITHOUT ROWID;
     CREATE INDEX audit_by_id ON audit (id, version, line);
-"];
+",
+    // What was deleted is kept as it was; without a body: deleted before this.
+    "ALTER TABLE ended_serials ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ended_serials ADD COLUMN body BLOB;
+    CREATE INDEX objects_by_serial ON objects (kind, serial);",
+];
 
 /// No protobuf message: stands for a body that cannot be read.
 const UNREADABLE: &[u8] = &[0xff];
@@ -123,6 +129,25 @@ impl CatalogStore for EmbeddedCatalog {
                     rows.extend(found.map_err(failed)?);
                 }
                 Ok((at, rows))
+            })
+            .await
+    }
+
+    async fn by_serial(&self, serial: Serial) -> Result<Option<Row>, StoreError> {
+        let deleted = "SELECT kind, parent, id, serial, version, body, NULL, NULL
+            FROM ended_serials WHERE kind = ?1 AND serial = ?2 AND body IS NOT NULL";
+        self.database
+            .read(move |reader| {
+                // One state for both: an object is in one of them, and in one only.
+                let tx = reader.transaction().map_err(failed)?;
+                for sql in [&format!("{ROW} WHERE o.kind = ?1 AND o.serial = ?2"), deleted] {
+                    let mut statement = tx.prepare_cached(sql).map_err(failed)?;
+                    let row = statement.query_row(serial_code(serial), row_from).optional();
+                    if let Some(row) = row.map_err(failed)? {
+                        return Ok(Some(row));
+                    }
+                }
+                Ok(None)
             })
             .await
     }

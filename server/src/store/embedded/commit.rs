@@ -8,7 +8,7 @@ use super::audit;
 use super::catalog::{head, meta};
 use super::database::failed;
 use super::keys::{kind_code, status_code};
-use crate::limits::{REMOVALS_MAX, SERIAL_AFTERLIFE};
+use crate::limits::{REMOVALS_MAX, SERIAL_AFTERLIFE, SERIALS_SWEPT};
 use crate::ports::{Commit, Put, StoreError};
 
 /// Applies `commit` and returns the version that it became.
@@ -33,6 +33,7 @@ pub(super) fn apply(tx: &Transaction<'_>, commit: &Commit) -> Result<u64, StoreE
         set_status(tx, key, *status, version)?;
     }
     audit::append(tx, commit, version)?;
+    sweep_ended(tx, commit)?;
     if !commit.deletes.is_empty() {
         trim_removed(tx)?;
     }
@@ -97,28 +98,43 @@ fn put(tx: &Transaction<'_>, object: &Put, version: u64) -> Result<bool, StoreEr
 /// Removes one object; returns whether it was there.
 fn delete(tx: &Transaction<'_>, key: &Key, version: u64, at_us: i64) -> Result<bool, StoreError> {
     let (kind, (parent, id)) = (kind_code(key), key.parts());
-    let serial: Option<u32> = tx
-        .prepare_cached(
-            "DELETE FROM objects WHERE kind = ?1 AND parent = ?2 AND id = ?3 RETURNING serial",
-        )
-        .and_then(|mut statement| {
-            statement.query_row(params![kind, parent, id], |row| row.get(0)).optional()
-        })
-        .map_err(failed)?;
-    let Some(serial) = serial else { return Ok(false) };
-    execute(tx, "INSERT INTO removed VALUES (?1, ?2, ?3, ?4)", params![kind, parent, id, version])?;
+    // A damaged row may have no serial of its own: it goes all the same.
     execute(
         tx,
-        "INSERT INTO ended_serials VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![kind, serial, parent, id, at_us],
+        "INSERT OR IGNORE INTO ended_serials
+            (kind, serial, parent, id, ended_at_us, version, body)
+            SELECT kind, serial, parent, id, ?4, version, body FROM objects
+            WHERE kind = ?1 AND parent = ?2 AND id = ?3",
+        params![kind, parent, id, at_us],
     )?;
-    let ended_before_us =
-        at_us.saturating_sub(i64::try_from(SERIAL_AFTERLIFE.as_micros()).unwrap_or(i64::MAX));
-    execute(tx, "DELETE FROM ended_serials WHERE ended_at_us < ?1", params![ended_before_us])?;
+    let gone = execute(
+        tx,
+        "DELETE FROM objects WHERE kind = ?1 AND parent = ?2 AND id = ?3",
+        params![kind, parent, id],
+    )?;
+    if gone == 0 {
+        return Ok(false);
+    }
+    execute(tx, "INSERT INTO removed VALUES (?1, ?2, ?3, ?4)", params![kind, parent, id, version])?;
     if matches!(key, Key::Campaign(_)) {
         execute(tx, "DELETE FROM statuses WHERE campaign = ?1", params![id])?;
     }
     Ok(true)
+}
+
+/// Forgets what was deleted so long ago that nobody can name it any more.
+fn sweep_ended(tx: &Transaction<'_>, commit: &Commit) -> Result<(), StoreError> {
+    let afterlife_us = i64::try_from(SERIAL_AFTERLIFE.as_micros()).unwrap_or(i64::MAX);
+    execute(
+        tx,
+        "DELETE FROM ended_serials WHERE (kind, serial) IN (SELECT kind, serial
+            FROM ended_serials WHERE ended_at_us < ?1 ORDER BY ended_at_us LIMIT ?2)",
+        params![
+            commit.at_us.saturating_sub(afterlife_us),
+            SERIALS_SWEPT + 2 * commit.deletes.len()
+        ],
+    )?;
+    Ok(())
 }
 
 fn set_status(

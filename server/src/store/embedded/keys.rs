@@ -4,6 +4,8 @@ use rusqlite::types::Type;
 use slotwise_core::index::Key;
 use slotwise_core::model::Status;
 
+use crate::ports::Serial;
+
 /// The number of a key's kind in the files; never changed, never reused.
 pub(super) fn kind_code(key: &Key) -> i64 {
     match key {
@@ -12,6 +14,16 @@ pub(super) fn kind_code(key: &Key) -> i64 {
         Key::Zone(..) => 3,
         Key::Campaign(_) => 4,
         Key::Ad(..) => 5,
+    }
+}
+
+/// The kind, as [`kind_code`] has it, and the number.
+pub(super) fn serial_code(serial: Serial) -> (i64, u32) {
+    match serial {
+        Serial::Account(serial) => (1, serial.0),
+        Serial::Zone(serial) => (3, serial.0),
+        Serial::Campaign(serial) => (4, serial.0),
+        Serial::Ad(serial) => (5, serial.0),
     }
 }
 

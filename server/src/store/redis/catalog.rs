@@ -8,7 +8,8 @@
 //! | `versions`, `removed` | sorted sets: which version an object is of, or went with |
 //! | `statuses`, `status_versions` | the operators' switch of each campaign, outside its object |
 //! | `log`, `changes`, `lines`, `line_order` | the audit log, by change, by object and by age |
-//! | `ended` | sorted set by time: serials of what was deleted |
+//! | `serials` | hash: kind and serial of an object -> its name |
+//! | `ended`, `buried` | what was deleted: serials by time, and serial -> the object as it was |
 //! | `secrets` | hash: keys that all nodes share |
 //! | `stage:*` | a large change on its way; lapses if nobody finishes it |
 //! | `overlay`, `overlay_lines` | a large change that is visible and not yet folded in |
@@ -33,7 +34,8 @@ use super::scripts::{self, Script};
 use super::server::Redis;
 use crate::limits::REFILL_WAIT_US;
 use crate::ports::{
-    AuditPage, AuditQuery, CatalogStore, Commit, Delta, Head, Image, ListQuery, Row, StoreError,
+    AuditPage, AuditQuery, CatalogStore, Commit, Delta, Head, Image, ListQuery, Row, Serial,
+    StoreError,
 };
 
 /// The catalogue of one installation.
@@ -113,6 +115,10 @@ impl CatalogStore for RedisCatalog {
 
     async fn get(&self, keys: &[Key]) -> Result<(Head, Vec<Row>), StoreError> {
         self.get_now(keys).await
+    }
+
+    async fn by_serial(&self, serial: Serial) -> Result<Option<Row>, StoreError> {
+        self.numbered(serial).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Row>, StoreError> {

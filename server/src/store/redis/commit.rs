@@ -13,6 +13,7 @@ use super::scripts;
 use super::stage::fold_all;
 use crate::limits::{
     COMMIT_ATTEMPTS_MAX, REDIS_AUDIT_ROWS_MAX, REDIS_PART_ROWS, REMOVALS_MAX, SERIAL_AFTERLIFE,
+    SERIALS_SWEPT,
 };
 use crate::ports::{AuditRow, CatalogStore, Commit, StoreError};
 use crate::time::timestamp;
@@ -69,6 +70,8 @@ impl RedisCatalog {
             "lines",
             "line_order",
             "ended",
+            "serials",
+            "buried",
         ];
         let version = commit.base_version + 1;
         let afterlife_us = i64::try_from(SERIAL_AFTERLIFE.as_micros()).unwrap_or(i64::MAX);
@@ -82,6 +85,7 @@ impl RedisCatalog {
                 .arg(REMOVALS_MAX)
                 .arg(REDIS_AUDIT_ROWS_MAX)
                 .arg(commit.at_us.saturating_sub(afterlife_us))
+                .arg(SERIALS_SWEPT)
                 .arg(commit.deletes.len())
                 .arg(commit.puts.len())
                 .arg(commit.statuses.len())

@@ -5,7 +5,7 @@ use slotwise_core::index::Key;
 use slotwise_core::model::Status;
 
 use super::link::words;
-use crate::ports::{Head, Row, StoreError};
+use crate::ports::{Head, Row, Serial, StoreError};
 
 /// The keys of the catalogue. All have one hash tag, so that one script may touch them all.
 #[derive(Clone, Debug)]
@@ -53,6 +53,16 @@ pub(super) fn kind_of(key: &Key) -> u8 {
         Key::Zone(..) => 3,
         Key::Campaign(_) => 4,
         Key::Ad(..) => 5,
+    }
+}
+
+/// The kind, as [`kind_of`] has it, and the number.
+pub(super) fn serial_parts(serial: Serial) -> (u8, u32) {
+    match serial {
+        Serial::Account(serial) => (1, serial.0),
+        Serial::Zone(serial) => (3, serial.0),
+        Serial::Campaign(serial) => (4, serial.0),
+        Serial::Ad(serial) => (5, serial.0),
     }
 }
 

@@ -11,10 +11,13 @@ use slotwise_core::index::Key;
 use tokio::sync::mpsc;
 
 use super::catalog::RedisCatalog;
-use super::keys::{array, bytes, head_from, key_from, kind_of, number, rows_from, strange};
+use super::keys::{
+    array, bytes, head_from, key_from, kind_of, number, row_from, rows_from, serial_parts, strange,
+};
 use super::scripts;
-use crate::limits::{DELTA_ROWS_MAX, REDIS_PART_ROWS, REDIS_SCRIPT_ROWS_MAX};
-use crate::ports::{CatalogStore, Delta, Head, ListQuery, Row, StoreError};
+use super::stage::fold_all;
+use crate::limits::{COMMIT_ATTEMPTS_MAX, DELTA_ROWS_MAX, REDIS_PART_ROWS, REDIS_SCRIPT_ROWS_MAX};
+use crate::ports::{CatalogStore, Delta, Head, ListQuery, Row, Serial, StoreError};
 
 /// Rows that a load hands over at once.
 const LOAD_PART_ROWS: usize = 10_000;
@@ -198,6 +201,39 @@ impl RedisCatalog {
             found.extend(rows.into_iter().map(|row| (row.key.clone(), Some(row))));
         }
         Ok(())
+    }
+
+    /// See [`crate::ports::CatalogStore::by_serial`].
+    pub(super) async fn numbered(&self, serial: Serial) -> Result<Option<Row>, StoreError> {
+        let names = ["head", "serials", "objects", "overlay", "statuses", "buried"];
+        for _ in 0..COMMIT_ATTEMPTS_MAX {
+            let ask = |command: &mut Cmd| {
+                let (kind, number) = serial_parts(serial);
+                command.arg(kind).arg(number);
+            };
+            let reply = self.run(scripts::by_serial(), names, ask).await?;
+            let parts = array(&reply)?;
+            let row = |key, value, status| -> Result<Option<Row>, StoreError> {
+                let key = key_from(bytes(key)?).ok_or_else(|| strange(&reply))?;
+                Ok(Some(row_from(key, bytes(value)?, status)))
+            };
+            match (parts.first().map(bytes).transpose()?, parts) {
+                (Some(b"there"), [_, key, value, status]) => {
+                    return row(key, value, bytes(status)?);
+                }
+                (Some(b"buried"), [_, key, value]) => {
+                    let buried = row(key, value, &[])?;
+                    return Ok(buried.map(|row| Row { status: None, ..row }));
+                }
+                (Some(b"fold"), _) => fold_all(&self.redis, &self.keys).await?,
+                (Some(b"unknown"), _) => {
+                    self.expect_not_emptied(self.head().await?.version).await?;
+                    return Ok(None);
+                }
+                _ => return Err(strange(&reply)),
+            }
+        }
+        Err(StoreError::Unavailable("large changes keep coming first".to_owned()))
     }
 
     /// See [`crate::ports::CatalogStore::list`].

@@ -53,6 +53,8 @@ scripts! {
     fold = "scripts/fold.lua";
     /// Objects by name.
     get = "scripts/get.lua";
+    /// An object by its serial.
+    by_serial = "scripts/by_serial.lua";
     /// Objects in order.
     list = "scripts/list.lua";
     /// What changed.

@@ -14,6 +14,7 @@ use super::scripts;
 use super::server::Redis;
 use crate::limits::{
     REDIS_AUDIT_ROWS_MAX, REDIS_FOLD_ROWS, REDIS_PART_ROWS, REDIS_STAGE_LIFE, REMOVALS_MAX,
+    SERIAL_AFTERLIFE,
 };
 use crate::ports::{AuditRow, Commit, StoreError};
 
@@ -213,10 +214,16 @@ pub(super) async fn fold_all(redis: &Redis, keys: &Keys) -> Result<(), StoreErro
         "log",
         "lines",
         "line_order",
+        "serials",
+        "buried",
     ]);
     loop {
         let arguments = |command: &mut Cmd| {
-            command.arg(REDIS_FOLD_ROWS).arg(REMOVALS_MAX).arg(REDIS_AUDIT_ROWS_MAX);
+            command
+                .arg(REDIS_FOLD_ROWS)
+                .arg(REMOVALS_MAX)
+                .arg(REDIS_AUDIT_ROWS_MAX)
+                .arg(i64::try_from(SERIAL_AFTERLIFE.as_micros()).unwrap_or(i64::MAX));
         };
         let left = redis.run(redis.prefix(), scripts::fold(), &keys, arguments).await?;
         if number(&left)? == 0 {

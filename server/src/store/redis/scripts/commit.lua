@@ -2,9 +2,9 @@
 -- One small change of the catalogue, all or nothing.
 --
 -- KEYS  head, objects, ids, owned, versions, removed, statuses, status_versions, log, changes,
---       lines, line_order, ended
+--       lines, line_order, ended, serials, buried
 -- ARGV  base version, at_us, forced (0 or 1), mark, prefix, removals_max, log_max,
---       ended_before_us, number of deletes, puts, statuses and lines; then
+--       ended_before_us, how many of those at least, number of deletes, puts, statuses and lines; then
 --       a delete:  key
 --       a put:     key, owner, status (0: as it was), body
 --       a status:  campaign's id, status
@@ -15,15 +15,16 @@
 -- The shebang makes a Redis without memory refuse all of it before the first write.
 local head, objects, ids, owned, versions, removed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local statuses, status_versions, log, changes = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local lines, line_order, ended = KEYS[11], KEYS[12], KEYS[13]
+local lines, line_order, ended, serials, buried = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
 local base, at_us, forced, mark, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local removals_max, log_max, ended_before_us = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local swept = tonumber(ARGV[9])
 local n_deletes, n_puts, n_statuses, n_lines =
-  tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
-local at = 13
+  tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
+local at = 14
 
 -- A key that was made something else by hand must not stop us halfway.
-for at, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'zset', 'zset'}) do
+for at, kind in ipairs({'hash', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'hash'}) do
   local is = redis.call('TYPE', KEYS[at]).ok
   if is ~= 'none' and is ~= kind then return redis.error_reply('WRONGTYPE ' .. KEYS[at] .. ' is a ' .. is) end
 end
@@ -52,7 +53,12 @@ for _ = 1, n_deletes do
     redis.call('ZREM', versions, key)
     if owner then redis.call('ZREM', owned, kind .. owner .. '\0' .. id) end
     redis.call('ZADD', removed, version, key)
-    if serial then redis.call('ZADD', ended, at_us, kind .. ' ' .. serial .. ' ' .. parent .. '\0' .. id) end
+    if serial then
+      local number = kind .. ' ' .. serial
+      redis.call('ZADD', ended, at_us, number .. ' ' .. parent .. '\0' .. id)
+      redis.call('HDEL', serials, number)
+      redis.call('HSET', buried, number, key .. '\n' .. value)
+    end
     if kind == '4' then
       redis.call('HDEL', statuses, id)
       redis.call('ZREM', status_versions, id)
@@ -69,6 +75,7 @@ for _ = 1, n_puts do
   local serial, _, old_status, status_version, old_owner = parts(value)
   if not serial then
     serial = string.format('%.0f', redis.call('HINCRBY', head, 'serial:' .. kind, 1))
+    redis.call('HSET', serials, kind .. ' ' .. serial, key)
     -- A campaign that was damaged is not woken: what is not known as active is not shown.
     old_status, status_version = (value and kind == '4') and '2' or '0', '0'
   end
@@ -125,8 +132,11 @@ if spare > 0 then
   local newest = gone[#gone]
   redis.call('HSET', head, 'removed_from', newest)
 end
-local lapsed = redis.call('ZRANGEBYSCORE', ended, '-inf', '(' .. ended_before_us, 'LIMIT', 0, 500)
-if #lapsed > 0 then redis.call('ZREM', ended, unpack(lapsed)) end
+local lapsed = redis.call('ZRANGEBYSCORE', ended, '-inf', '(' .. ended_before_us, 'LIMIT', 0, swept + 2 * n_deletes)
+for _, member in ipairs(lapsed) do
+  redis.call('ZREM', ended, member)
+  redis.call('HDEL', buried, string.match(member, '^%d+ %d+') or '')
+end
 
 redis.call('HSET', head, 'version', version, 'mark', mark)
 if ads ~= 0 then redis.call('HINCRBY', head, 'ads', ads) end

@@ -3,16 +3,17 @@
 -- after. Anybody may do it, as often as they like.
 --
 -- KEYS  head, overlay, overlay_lines, objects, ids, owned, versions, removed, statuses,
---       status_versions, ended, log, lines, line_order
--- ARGV  how many rows at most, removals_max, log_max
+--       status_versions, ended, log, lines, line_order, serials, buried
+-- ARGV  how many rows at most, removals_max, log_max, life of what was deleted in us
 --
 -- Replies how many rows and lines are left.
 local head, overlay, overlay_lines, objects, ids, owned = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local versions, removed, statuses, status_versions = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local ended, log, lines, line_order = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local serials, buried = KEYS[15], KEYS[16]
 local count = tonumber(ARGV[1])
 -- A key that was made something else by hand must not stop us halfway.
-for at, kind in ipairs({'hash', 'hash', 'list', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'zset', 'zset'}) do
+for at, kind in ipairs({'hash', 'hash', 'list', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash'}) do
   local is = redis.call('TYPE', KEYS[at]).ok
   if is ~= 'none' and is ~= kind then return redis.error_reply('WRONGTYPE ' .. KEYS[at] .. ' is a ' .. is) end
 end
@@ -33,7 +34,10 @@ for at = 1, #found, 2 do
       redis.call('HDEL', objects, key)
       if serial then
         redis.call('ZREM', owned, kind .. owner .. '\0' .. id)
-        redis.call('ZADD', ended, at_us, kind .. ' ' .. serial .. ' ' .. parent .. '\0' .. id)
+        local number = kind .. ' ' .. serial
+        redis.call('ZADD', ended, at_us, number .. ' ' .. parent .. '\0' .. id)
+        redis.call('HDEL', serials, number)
+        redis.call('HSET', buried, number, key .. '\n' .. old)
       end
     end
     redis.call('ZREM', ids, key)
@@ -49,6 +53,8 @@ for at = 1, #found, 2 do
     local owner = string.match(value, '^%d+ %d+ %d+ %d+ ([^\n]*)\n')
     if old_owner and old_owner ~= owner then redis.call('ZREM', owned, kind .. old_owner .. '\0' .. id) end
     redis.call('HSET', objects, key, value)
+    local serial = string.match(value, '^(%d+) ')
+    if serial then redis.call('HSET', serials, kind .. ' ' .. serial, key) end
     redis.call('ZADD', versions, string.match(value, '^%d+ (%d+)') or version, key)
     redis.call('ZREM', removed, key)
   end
@@ -84,6 +90,11 @@ if gone > 0 then
       redis.call('ZREM', lines, id .. '\0' .. string.format('%016.0f.%08.0f', tonumber(v), tonumber(n)))
     end
   end
+end
+local ended_before_us = string.format('%.0f', tonumber(at_us) - tonumber(ARGV[4]))
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', ended, '-inf', '(' .. ended_before_us, 'LIMIT', 0, 2 * count)) do
+  redis.call('ZREM', ended, member)
+  redis.call('HDEL', buried, string.match(member, '^%d+ %d+') or '')
 end
 local left = redis.call('HLEN', overlay) + redis.call('LLEN', overlay_lines)
 if left == 0 then
