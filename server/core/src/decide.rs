@@ -158,7 +158,8 @@ impl Decision {
     fn exposure(&self, slot: usize, entry: &Entry, life_us: i64, decision: u64) -> Exposure {
         Exposure {
             at_us: self.page.now_us,
-            life_us,
+            life_us: self.page.holds_us.unwrap_or(life_us),
+            is_held: self.page.holds_us.is_some(),
             decision,
             zone: self.slots[slot].block.zone.serial,
             campaign: entry.campaign,

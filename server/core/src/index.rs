@@ -14,10 +14,10 @@ mod change;
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use arc_swap::ArcSwap;
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 pub(crate) use block::{Cursor, NO_POSITION, SizeCodes, Tier};
 pub use block::{Entry, ZoneBlock};
@@ -26,7 +26,7 @@ pub(crate) use campaigns::Gate;
 pub use campaigns::{CampaignRow, CampaignTable, Campaigns};
 pub use change::{Change, Key, Rejected};
 
-use crate::model::CampaignId;
+use crate::model::{CampaignId, CampaignSerial};
 
 /// Shards of the zones. A change copies the map of one shard: at 100,000 zones some hundred
 /// pointers.
@@ -41,6 +41,8 @@ pub struct Index {
     campaigns: ArcSwap<CampaignTable>,
     /// Campaigns that this node must not show, whatever the table says.
     killed: ArcSwap<HashSet<CampaignId>>,
+    /// The campaigns' numbers, for what comes back by name; no decision asks for them.
+    numbers: RwLock<HashMap<CampaignId, CampaignSerial>>,
 }
 
 impl Default for Index {
@@ -50,6 +52,7 @@ impl Default for Index {
             shards: (0..SHARDS).map(|_| ArcSwap::from_pointee(Shard::new())).collect(),
             campaigns: ArcSwap::from_pointee(CampaignTable::default()),
             killed: ArcSwap::default(),
+            numbers: RwLock::default(),
         }
     }
 }
@@ -71,6 +74,15 @@ impl Index {
     /// The campaigns as they are now. Loaded once for a decision, and again after each wait.
     pub fn campaigns(&self) -> Campaigns {
         Campaigns::new(self.campaigns.load_full(), self.killed.load_full())
+    }
+
+    /// The number of the campaign that has this id now.
+    pub fn campaign_serial(&self, campaign: &CampaignId) -> Option<CampaignSerial> {
+        self.numbers.read().unwrap_or_else(PoisonError::into_inner).get(campaign).copied()
+    }
+
+    fn numbers(&self) -> RwLockWriteGuard<'_, HashMap<CampaignId, CampaignSerial>> {
+        self.numbers.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on the campaign is not shown here, whatever the table says, until it is lifted:
@@ -119,6 +131,8 @@ impl Index {
             retired.push(Retired::Shard(old));
         }
         retired.push(Retired::Campaigns(self.campaigns.swap(other.campaigns.load_full())));
+        let numbers = std::mem::take(&mut *other.numbers());
+        *self.numbers() = numbers;
         retired
     }
 

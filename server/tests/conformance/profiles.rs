@@ -51,6 +51,7 @@ pub(crate) fn exposure(at_us: i64, decision: u64) -> Exposure {
     Exposure {
         at_us,
         life_us: DAY_US,
+        is_held: false,
         decision,
         zone: ZoneSerial(1),
         campaign: CampaignSerial(2),

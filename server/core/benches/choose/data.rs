@@ -166,7 +166,7 @@ impl ZoneFacts {
             has_budget: false,
             targeting,
             competitive_labels: Names::default(),
-            thousand_impressions_micros: None,
+            price: None,
             categories: Vec::new(),
             advertiser_domains: Vec::new(),
         })
@@ -185,6 +185,7 @@ impl ZoneFacts {
             keywords: Keywords::from_normalised(words.iter().map(String::as_str).collect()),
             excluded_keywords: Keywords::default(),
             size: None,
+            zone_prices: [].into(),
         })
     }
 }

@@ -48,15 +48,15 @@ pub(super) fn told(
     let list = profile.list(&campaign.advertiser);
     let mut counted: Vec<i64> = list
         .iter()
-        .filter(|seen| now_us.saturating_sub(seen.at_us) < cap.window_us)
+        .filter(|seen| seen.is_within(cap.window_us, now_us))
         .filter(|seen| counts(cap, entry, seen))
-        .map(|seen| seen.at_us)
+        .map(|seen| seen.at_us.saturating_add(seen.counts_us(cap.window_us)))
         .collect();
     counted.sort_unstable();
     // The one that has to leave the window before there is room again.
     let leaves = counted.len().checked_sub(cap.impressions_max as usize);
-    let at_us = leaves.and_then(|at| counted.get(at)).copied().unwrap_or(now_us);
-    (counted.len(), at_us.saturating_add(cap.window_us))
+    let none_us = now_us.saturating_add(cap.window_us);
+    (counted.len(), leaves.and_then(|at| counted.get(at)).copied().unwrap_or(none_us))
 }
 
 fn counts(cap: Cap, entry: &Entry, exposure: &Exposure) -> bool {

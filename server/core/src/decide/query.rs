@@ -16,6 +16,9 @@ pub struct Page {
     pub blocks: Blocks,
     /// Whether the visitor is known.
     pub visitor_known: bool,
+    /// For how long a showing holds its place until its impression comes, in microseconds; nothing:
+    /// choosing is showing.
+    pub holds_us: Option<i64>,
     /// Whether budgets are left out, as in a replay at another instant.
     pub without_budgets: bool,
     /// What the placements do to each other; nothing for a single one, in which competitors do

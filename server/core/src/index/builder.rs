@@ -14,7 +14,7 @@ use publish::{ZoneEdit, touch};
 use super::block::Newcomer;
 use super::{CampaignRow, CampaignTable, Change, Index, Key, Rejected, Retired};
 use crate::model::{
-    Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, Site, SiteId, Status, Zone, ZoneId,
+    Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, CampaignSerial, Site, SiteId, Status, Zone, ZoneId,
     ZoneSerial,
 };
 
@@ -38,6 +38,8 @@ pub struct Builder {
     ads_len: usize,
     table: CampaignTable,
     edits: HashMap<ZoneSerial, ZoneEdit>,
+    /// Campaigns whose number is to be published, or to be forgotten (nothing).
+    renumbered: Vec<(CampaignId, Option<CampaignSerial>)>,
     retired: Vec<Retired>,
 }
 
@@ -161,13 +163,16 @@ impl Builder {
         let family = self.advertisers.entry(key.clone()).or_default();
         family.members.insert(campaign.id.clone());
         let rank = |campaign: &Campaign| {
-            (campaign.serial, campaign.tier, campaign.thousand_impressions_micros)
+            (campaign.serial, campaign.tier, campaign.thousand_impressions_micros())
         };
         let (id, new_rank) = (campaign.id.clone(), rank(&campaign));
         let cap_window_us = campaign.advertiser_cap_window_us();
         let exposure_life_us = campaign.cap_window_us().max(family.cap_window_us);
         let row = CampaignRow { campaign, exposure_life_us };
         self.table.set(new_rank.0, Some(row.clone()));
+        if self.campaigns.get(&id).is_none_or(|state| state.row.campaign.serial != new_rank.0) {
+            self.renumbered.push((id.clone(), Some(new_rank.0)));
+        }
         let Some(state) = self.campaigns.get_mut(&id) else {
             self.campaigns.insert(id, CampaignState { row, ads: BTreeMap::new() });
             if cap_window_us > 0 {
@@ -211,7 +216,7 @@ impl Builder {
             let why = match self.sites.get(&place.site) {
                 Some(site) if site.site.account != campaign.account => "is another account's",
                 Some(site) if site.zones.contains_key(&place.zone) => {
-                    if place.ecpm_micros.or(campaign.thousand_impressions_micros).is_some() {
+                    if place.ecpm_micros.or(campaign.thousand_impressions_micros()).is_some() {
                         found = true;
                         continue;
                     }
@@ -263,6 +268,7 @@ impl Builder {
                 }
                 let campaign = state.row.campaign;
                 self.table.set(campaign.serial, None);
+                self.renumbered.push((id.clone(), None));
                 let family = (campaign.account, campaign.advertiser);
                 leave_family(&mut self.advertisers, &family, id);
                 unsettled.insert(family);
@@ -290,7 +296,7 @@ impl Builder {
         let Some(state) = self.campaigns.get(&ad.campaign) else { return };
         let campaign = &state.row.campaign;
         for place in &ad.placements {
-            let ecpm = place.ecpm_micros.or(campaign.thousand_impressions_micros);
+            let ecpm = place.ecpm_micros.or(campaign.thousand_impressions_micros());
             let zone = find_zone(&self.sites, &place.site, &place.zone);
             let (Some(ecpm_micros), Some(zone)) = (ecpm, zone) else { continue };
             let newcomer = Newcomer {

@@ -96,6 +96,36 @@ pub struct Cap {
     pub window_us: i64,
 }
 
+/// What an advertiser pays, in micros of the account's currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Price {
+    /// For 1,000 impressions.
+    ThousandImpressions(i64),
+    /// For each click.
+    Click(i64),
+    /// For each conversion.
+    Conversion(i64),
+}
+
+impl Price {
+    /// The micros per 1,000 impressions, where it is priced so.
+    pub fn thousand_impressions_micros(self) -> Option<i64> {
+        match self {
+            Self::ThousandImpressions(micros) => Some(micros),
+            Self::Click(_) | Self::Conversion(_) => None,
+        }
+    }
+
+    /// What one event costs, in nanos: a thousandth of a price per thousand, so the same number.
+    /// Prices that were checked at write are far from where it stays at the largest there is.
+    pub fn event_nanos(self) -> i64 {
+        match self {
+            Self::ThousandImpressions(micros) => micros,
+            Self::Click(micros) | Self::Conversion(micros) => micros.saturating_mul(1_000),
+        }
+    }
+}
+
 /// A campaign, as the decision needs it.
 #[derive(Clone, Debug)]
 pub struct Campaign {
@@ -125,8 +155,8 @@ pub struct Campaign {
     pub targeting: Option<Box<Targeting>>,
     /// No two advertisers that share one appear on one page.
     pub competitive_labels: Names,
-    /// Micros of the account's currency per 1,000 impressions, where it is priced so.
-    pub thousand_impressions_micros: Option<i64>,
+    /// What is paid for; nothing: it is free, or paid for elsewhere.
+    pub price: Option<Price>,
     /// IAB content categories.
     pub categories: Vec<String>,
     /// The advertiser's domains.
@@ -134,6 +164,11 @@ pub struct Campaign {
 }
 
 impl Campaign {
+    /// What its ads are ranked by where they say nothing: its price, where that is per thousand.
+    pub fn thousand_impressions_micros(&self) -> Option<i64> {
+        self.price.and_then(Price::thousand_impressions_micros)
+    }
+
     /// Whether only the store itself can say that one more showing fits.
     pub fn asks_the_store(&self) -> bool {
         self.strict_caps && !self.caps.is_empty()
@@ -179,4 +214,33 @@ pub struct Ad {
     pub excluded_keywords: Keywords,
     /// Its size, where it has one.
     pub size: Option<Size>,
+    /// What holds in single zones instead of the campaign's price, in order of site and zone: most
+    /// ads have none.
+    pub zone_prices: Box<[(SiteId, ZoneId, Price)]>,
+}
+
+impl Ad {
+    /// What is paid for in this zone, where that is not the campaign's price.
+    pub fn price_in(&self, site: &SiteId, zone: &ZoneId) -> Option<Price> {
+        let of = |(s, z, _): &(SiteId, ZoneId, Price)| (s, z).cmp(&(site, zone));
+        self.zone_prices.binary_search_by(of).ok().map(|at| self.zone_prices[at].2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2,000 cents per thousand are 2 cents each, and 45 cents a click are 45.
+    #[test]
+    fn a_price_says_what_one_event_costs() {
+        let price = Price::ThousandImpressions(20_000_000);
+        assert_eq!(price.event_nanos(), 20_000_000);
+        assert_eq!(price.thousand_impressions_micros(), Some(20_000_000));
+        for price in [Price::Click(450_000), Price::Conversion(450_000)] {
+            assert_eq!(price.event_nanos(), 450_000_000);
+            assert_eq!(price.thousand_impressions_micros(), None);
+        }
+        assert_eq!(Price::ThousandImpressions(1).event_nanos(), 1);
+    }
 }

@@ -25,8 +25,12 @@ pub const SEGMENTS_IN_PROFILE_MAX: usize = 256;
 pub struct Exposure {
     /// When, in microseconds of Unix time.
     pub at_us: i64,
-    /// For how long some cap counts it. Until then it is never evicted.
+    /// For how long some cap counts it. Until then it is never evicted. Of one that is held: for
+    /// how long it is.
     pub life_us: i64,
+    /// Whether it is only a place that is held until the impression comes: it counts like any
+    /// other until its life is over, and not a moment longer, whatever the cap's window.
+    pub is_held: bool,
     /// The decision that showed it. With the ad it names one showing, so that the same one
     /// recorded twice is recognised.
     pub decision: u64,
@@ -46,6 +50,27 @@ impl Exposure {
 
     fn is_live(&self, now_us: i64) -> bool {
         self.age_us(now_us) < self.life_us
+    }
+
+    /// For how long a cap of this window counts it.
+    pub(crate) fn counts_us(&self, window_us: i64) -> i64 {
+        if self.is_held { window_us.min(self.life_us) } else { window_us }
+    }
+
+    /// Whether a cap of this window counts it.
+    pub(crate) fn is_within(&self, window_us: i64, now_us: i64) -> bool {
+        self.age_us(now_us) < self.counts_us(window_us)
+    }
+
+    /// Whether both are of the same showing.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.decision, self.ad) == (other.decision, other.ad)
+    }
+
+    /// Whether this says all that `other` does of the same showing: what is for good is more than
+    /// what is held.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.is_same(other) && (!self.is_held || other.is_held)
     }
 }
 
@@ -119,7 +144,7 @@ impl Profile {
         now_us: i64,
         counts: impl Fn(&Exposure) -> bool,
     ) -> usize {
-        let within = |seen: &&Exposure| seen.age_us(now_us) < window_us && counts(seen);
+        let within = |seen: &&Exposure| seen.is_within(window_us, now_us) && counts(seen);
         self.list(advertiser).iter().filter(within).count()
     }
 
@@ -135,8 +160,8 @@ impl Profile {
         }
     }
 
-    /// Adds `exposure`; one that is there already is not added again. Where room is needed, what
-    /// no cap counts any more goes first.
+    /// Adds `exposure`; one that is there already is not added again, but one that is held becomes
+    /// one for good where this is. Where room is needed, what no cap counts any more goes first.
     ///
     /// # Errors
     /// [`ListFull`] when all that is there still counts: nothing is evicted inside its window.
@@ -146,6 +171,13 @@ impl Profile {
         exposure: Exposure,
         now_us: i64,
     ) -> Result<(), ListFull> {
+        if let Some(seen) = self.same(advertiser, &exposure) {
+            if !seen.covers(&exposure) {
+                *seen = exposure;
+                self.fresh.push((advertiser.clone(), exposure));
+            }
+            return Ok(());
+        }
         if !self.has_room(advertiser, now_us) {
             return Err(ListFull);
         }
@@ -160,10 +192,6 @@ impl Profile {
             }
         };
         let list = &mut self.lists[position].1;
-        let same = |seen: &Exposure| (seen.decision, seen.ad) == (exposure.decision, exposure.ad);
-        if list.iter().any(same) {
-            return Ok(());
-        }
         if list.len() >= EXPOSURES_PER_ADVERTISER_MAX {
             list.retain(|seen| seen.is_live(now_us));
         }
@@ -172,11 +200,30 @@ impl Profile {
         Ok(())
     }
 
+    /// Frees the place that `showing` holds; what became an exposure for good stays. Returns
+    /// whether there was one.
+    pub fn release(&mut self, advertiser: &AdvertiserId, showing: &Exposure) -> bool {
+        let Some((_, list)) = self.lists.iter_mut().find(|(of, _)| of == advertiser) else {
+            return false;
+        };
+        let before = list.len();
+        list.retain(|seen| !(seen.is_held && seen.is_same(showing)));
+        let is_any = list.len() < before;
+        self.lists.retain(|(_, list)| !list.is_empty());
+        is_any
+    }
+
+    /// What is there of this very showing.
+    fn same(&mut self, advertiser: &AdvertiserId, showing: &Exposure) -> Option<&mut Exposure> {
+        let (_, list) = self.lists.iter_mut().find(|(of, _)| of == advertiser)?;
+        list.iter_mut().find(|seen| seen.is_same(showing))
+    }
+
     /// Takes back what was recorded since the last [`Profile::take_fresh`].
     pub fn undo_fresh(&mut self) {
         for (advertiser, undone) in std::mem::take(&mut self.fresh) {
             if let Some((_, list)) = self.lists.iter_mut().find(|(of, _)| *of == advertiser) {
-                list.retain(|seen| (seen.decision, seen.ad) != (undone.decision, undone.ad));
+                list.retain(|seen| !seen.is_same(&undone));
             }
         }
     }
@@ -225,6 +272,7 @@ mod tests {
         Exposure {
             at_us,
             life_us: HOUR_US,
+            is_held: false,
             decision,
             zone: ZoneSerial(1),
             campaign: CampaignSerial(1),
@@ -283,6 +331,55 @@ mod tests {
         assert_eq!(profile.count(&x, HOUR_US, 0, |_| true), 1);
         profile.rewind(0);
         assert_eq!(profile.count(&x, HOUR_US, 0, |_| true), 0, "but a replay of the past does");
+    }
+
+    fn held(at_us: i64, decision: u64) -> Exposure {
+        Exposure { life_us: 60, is_held: true, ..exposure(at_us, decision) }
+    }
+
+    #[test]
+    fn a_hold_counts_until_its_time_is_over_and_an_impression_makes_it_permanent() {
+        let (mut profile, x) = (Profile::default(), AdvertiserId::from("x"));
+        let seen = |profile: &Profile, now_us| profile.count(&x, HOUR_US, now_us, |_| true);
+        profile.record(&x, held(0, 1), 0).unwrap();
+        assert_eq!([59, 60].map(|now_us| seen(&profile, now_us)), [1, 0]);
+        assert_eq!(profile.count(&x, 10, 10, |_| true), 0, "a shorter window ends it before");
+        profile.record(&x, exposure(0, 1), 30).unwrap();
+        profile.record(&x, held(0, 1), 31).unwrap();
+        profile.record(&x, exposure(0, 1), 32).unwrap();
+        assert_eq!(profile.list(&x), [exposure(0, 1)]);
+        assert_eq!([60, HOUR_US - 1, HOUR_US].map(|now_us| seen(&profile, now_us)), [1, 1, 0]);
+        let fresh: Vec<_> = profile.take_fresh().into_iter().map(|(_, shown)| shown).collect();
+        assert_eq!(fresh, [held(0, 1), exposure(0, 1)], "each is told once");
+        assert!(!profile.release(&x, &held(0, 1)), "what was seen is not lost");
+        assert_eq!(seen(&profile, 60), 1);
+    }
+
+    #[test]
+    fn a_loss_frees_just_the_place_that_its_showing_holds() {
+        let (mut profile, x, y) = (Profile::default(), "x".into(), "y".into());
+        for decision in [1, 2] {
+            profile.record(&x, held(0, decision), 0).unwrap();
+        }
+        assert!(!profile.release(&y, &held(0, 1)));
+        assert!(profile.release(&x, &held(0, 1)));
+        assert!(!profile.release(&x, &held(0, 1)));
+        assert_eq!(profile.list(&x), [held(0, 2)]);
+        // What is seen all the same counts.
+        profile.record(&x, exposure(0, 1), 5).unwrap();
+        assert_eq!(profile.list(&x), [held(0, 2), exposure(0, 1)]);
+    }
+
+    #[test]
+    fn a_full_list_still_takes_the_impression_of_what_it_holds_and_drops_holds_that_are_over() {
+        let (mut profile, x) = (Profile::default(), AdvertiserId::from("x"));
+        for decision in 0..200 {
+            profile.record(&x, held(0, decision), 0).unwrap();
+        }
+        assert_eq!(profile.record(&x, held(59, 200), 59), Err(ListFull));
+        assert_eq!(profile.record(&x, exposure(0, 7), 59), Ok(()));
+        assert_eq!(profile.record(&x, held(60, 200), 60), Ok(()));
+        assert_eq!(profile.list(&x), [exposure(0, 7), held(60, 200)]);
     }
 
     #[test]

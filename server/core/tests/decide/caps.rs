@@ -127,6 +127,7 @@ fn case_19_a_million_showings_leave_the_state_as_small_as_it_was() {
         let exposure = Exposure {
             at_us: i64::from(showing),
             life_us,
+            is_held: false,
             decision: showing.into(),
             zone: ZoneSerial(1),
             campaign: CampaignSerial(1),

@@ -4,7 +4,7 @@ use slotwise_core::decide::{Explainer, Strict, Verdict};
 use slotwise_core::index::Change;
 use slotwise_core::model::{
     Ad, AdSerial, Blocks, Campaign, CampaignSerial, Cap, CapLevel, Exposure, Keywords, Names,
-    Placement, Profile, Segment, Site, Size, Status, Targeting, Zone, ZoneSerial,
+    Placement, Price, Profile, Segment, Site, Size, Status, Targeting, Zone, ZoneSerial,
 };
 
 use crate::market::{ACCOUNT, DAY_US, Market, Query, SITE, START_US, ad, campaign, query, zone};
@@ -104,6 +104,7 @@ const REASONS: [(Verdict, Spoil); 13] = [
         let seen = Exposure {
             at_us: START_US - 1,
             life_us: DAY_US,
+            is_held: false,
             decision: 7,
             zone: ZoneSerial(1),
             campaign: CampaignSerial(1),
@@ -244,11 +245,11 @@ fn an_ad_without_a_size_fits_only_where_any_does() {
 #[test]
 fn the_zones_own_price_is_what_the_floor_is_held_against() {
     let mut scene = Scene::clean();
-    scene.campaign.thousand_impressions_micros = Some(300_000_000);
+    scene.campaign.price = Some(Price::ThousandImpressions(300_000_000));
     scene.query.floor_ecpm_micros = 260_000_000;
     assert_eq!(scene.verdict(), Some(Verdict::BelowFloor), "250 in this zone");
     let mut scene = Scene::clean();
-    scene.campaign.thousand_impressions_micros = Some(300_000_000);
+    scene.campaign.price = Some(Price::ThousandImpressions(300_000_000));
     scene.query.floor_ecpm_micros = 260_000_000;
     let place = scene.ad.placements[0].clone();
     scene.ad.placements = [Placement { ecpm_micros: None, ..place }].into();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use slotwise_core::index::{Change, Index, Key};
 use slotwise_core::model::{
     Account, AccountId, AccountSerial, Ad, AdSerial, AdUnitId, Blocks, Campaign, CampaignId,
-    CampaignSerial, Cap, CapLevel, Flight, Keywords, Names, Placement, Site, SiteId, Size, Status,
+    CampaignSerial, Cap, CapLevel, Flight, Keywords, Names, Placement, Price, Site, SiteId, Size, Status,
     Zone, ZoneId, ZoneSerial,
 };
 
@@ -179,7 +179,7 @@ impl Catalogue {
             has_budget: value.is_multiple_of(7),
             targeting: value.is_multiple_of(11).then(Box::default),
             competitive_labels: Names::default(),
-            thousand_impressions_micros: has_price.then_some(i64::from(value % 8)),
+            price: has_price.then_some(Price::ThousandImpressions(i64::from(value % 8))),
             categories: Vec::new(),
             advertiser_domains: Vec::new(),
         };
@@ -200,7 +200,7 @@ impl Catalogue {
     /// Places the ad in some zones of its account: another set each time, so that ads move.
     fn put_ad(&mut self, campaign: &CampaignId, unit: &AdUnitId, zones: u8, value: u16) {
         let Some(of) = self.campaigns.get(campaign) else { return };
-        let has_price = of.thousand_impressions_micros.is_some();
+        let has_price = of.price.is_some();
         let own = |(site, _): &&(SiteId, ZoneId)| self.sites[site].account == of.account;
         let place = |(at, (site, zone)): (usize, &(SiteId, ZoneId))| Placement {
             site: site.clone(),
@@ -223,6 +223,7 @@ impl Catalogue {
             ),
             excluded_keywords: Keywords::default(),
             size: value.is_multiple_of(2).then_some(Size { width: value.into(), height: 1 }),
+            zone_prices: [].into(),
         };
         self.ads.insert(key, ad);
         self.touched.insert(Key::Ad(campaign.clone(), unit.clone()));

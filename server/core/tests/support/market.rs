@@ -47,7 +47,7 @@ pub(crate) fn campaign(serial: u32, id: &str) -> Campaign {
         has_budget: false,
         targeting: None,
         competitive_labels: Names::default(),
-        thousand_impressions_micros: None,
+        price: None,
         categories: Vec::new(),
         advertiser_domains: Vec::new(),
     }
@@ -74,6 +74,7 @@ pub(crate) fn ad(serial: u32, campaign: &str, unit: &str, ecpm: i64, keywords: &
         keywords: Keywords::new(keywords.iter().copied()),
         excluded_keywords: Keywords::default(),
         size: None,
+        zone_prices: [].into(),
     }
 }
 
@@ -119,9 +120,15 @@ impl Query {
     pub(crate) fn split(self) -> (Page, decide::Query) {
         let Self { now_us, hour_of_week, context, blocks, visitor_known, without_budgets, .. } =
             self;
-        let rules = None;
-        let page =
-            Page { now_us, hour_of_week, context, blocks, visitor_known, without_budgets, rules };
+        let page = Page {
+            now_us,
+            hour_of_week,
+            context,
+            blocks,
+            visitor_known,
+            without_budgets,
+            ..Page::default()
+        };
         let Self { count, keywords, floor_ecpm_micros, sizes, .. } = self;
         (page, decide::Query { count, keywords, floor_ecpm_micros, sizes })
     }

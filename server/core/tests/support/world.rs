@@ -317,6 +317,7 @@ pub(crate) fn profile_of(past: &[Seen]) -> Profile {
         let exposure = Exposure {
             at_us: seen.at_us,
             life_us: 30 * DAY_US,
+            is_held: false,
             decision,
             zone: ZoneSerial(1),
             campaign: CampaignSerial(u32::try_from(seen.campaign).unwrap()),

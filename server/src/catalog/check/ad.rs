@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use slotwise_core::model::{Ad, AdSerial, Placement};
-use slotwise_proto::v1::{self, price};
+use slotwise_core::model::{Ad, AdSerial, Placement, Price, SiteId, ZoneId};
+use slotwise_proto::v1;
 use url::Url;
 
 use super::Checker;
@@ -26,23 +26,31 @@ pub(super) fn ad(ad: &v1::Ad, serial: u32, checker: &mut Checker) -> Ad {
         let len = ad.markup.len();
         checker.refuse("markup", format!("has {len} bytes; the limit is {MARKUP_BYTES_MAX}"));
     }
+    let (placements, zone_prices) = placements(ad, checker);
     Ad {
         serial: AdSerial(serial),
         campaign: ad.campaign_id.as_str().into(),
         unit: ad.ad_unit_id.as_str().into(),
-        placements: placements(ad, checker),
+        placements,
         keywords: checker.keywords("keywords", &ad.keywords),
         excluded_keywords: checker.keywords("excluded_keywords", &ad.excluded_keywords),
         size: ad.size.as_ref().map(|size| checker.size("size", size)),
+        zone_prices,
     }
 }
 
-/// The first that is set decides: the zone's own eCPM, the ad's, the zone's own price per
-/// thousand; and then the campaign's, which the index looks up.
-fn placements(ad: &v1::Ad, checker: &mut Checker) -> Box<[Placement]> {
+/// Where it serves, and the prices that zones have of their own.
+///
+/// Of what it is ranked by the first that is set decides: the zone's own eCPM, the ad's, the zone's
+/// own price per thousand; and then the campaign's, which the index looks up.
+fn placements(
+    ad: &v1::Ad,
+    checker: &mut Checker,
+) -> (Box<[Placement]>, Box<[(SiteId, ZoneId, Price)]>) {
     checker.len("zones", ad.zones.len(), ZONES_OF_AD_MAX);
     let mut seen = HashSet::with_capacity(ad.zones.len());
     let mut placements = Vec::with_capacity(ad.zones.len());
+    let mut prices = Vec::new();
     for (at, zone) in ad.zones.iter().enumerate() {
         let field = format!("zones[{at}]");
         checker.id(&format!("{field}.site_id"), &zone.site_id);
@@ -54,24 +62,20 @@ fn placements(ad: &v1::Ad, checker: &mut Checker) -> Box<[Placement]> {
             checker.price_micros(&format!("{field}.ecpm_micros"), micros);
         }
         let own_price = campaign::price(&format!("{field}.price"), zone.price.as_ref(), checker);
-        let ecpm_micros = zone.ecpm_micros.or(ad.ecpm_micros).or(own_price);
-        let other_price = matches!(
-            zone.price.and_then(|price| price.per),
-            Some(price::Per::ClickMicros(_) | price::Per::ConversionMicros(_))
-        );
-        if ecpm_micros.is_none() && other_price {
+        let per_thousand = own_price.and_then(Price::thousand_impressions_micros);
+        let ecpm_micros = zone.ecpm_micros.or(ad.ecpm_micros).or(per_thousand);
+        if ecpm_micros.is_none() && own_price.is_some() {
             checker.refuse(
                 format!("{field}.ecpm_micros"),
                 "is missing: neither the ad has one nor is its price here per thousand",
             );
         }
-        placements.push(Placement {
-            site: zone.site_id.as_str().into(),
-            zone: zone.zone_id.as_str().into(),
-            ecpm_micros,
-        });
+        let (site, id) = (SiteId::from(&*zone.site_id), ZoneId::from(&*zone.zone_id));
+        prices.extend(own_price.map(|price| (site.clone(), id.clone(), price)));
+        placements.push(Placement { site, zone: id, ecpm_micros });
     }
-    placements.into()
+    prices.sort_unstable_by(|(s, z, _), (site, zone, _)| (s, z).cmp(&(site, zone)));
+    (placements.into(), prices.into())
 }
 
 /// Whether a click may be sent to `url`, byte for byte as it stands.

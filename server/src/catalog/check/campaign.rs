@@ -1,7 +1,7 @@
 //! Campaigns: flight, money, caps.
 
 use slotwise_core::model::{
-    Campaign, CampaignId, CampaignSerial, Cap, CapLevel, Flight, Names, Status,
+    Campaign, CampaignId, CampaignSerial, Cap, CapLevel, Flight, Names, Price, Status,
 };
 use slotwise_proto::v1::{self, Pacing, price};
 
@@ -50,21 +50,29 @@ pub(super) fn campaign(
         has_budget: has_budget(campaign.budget.as_ref(), checker),
         targeting: targeting(campaign.targeting.as_ref(), checker),
         competitive_labels: Names::new(campaign.competitive_labels.iter().map(String::as_str)),
-        thousand_impressions_micros: price("price", campaign.price.as_ref(), checker),
+        price: price("price", campaign.price.as_ref(), checker),
         categories: campaign.categories.clone(),
         advertiser_domains: campaign.advertiser_domains.clone(),
     }
 }
 
-/// Checks a price; the micros per thousand impressions where it is one of those.
-pub(super) fn price(field: &str, price: Option<&v1::Price>, checker: &mut Checker) -> Option<i64> {
-    let (name, micros) = match price?.per? {
-        price::Per::ThousandImpressionsMicros(micros) => ("thousand_impressions_micros", micros),
-        price::Per::ClickMicros(micros) => ("click_micros", micros),
-        price::Per::ConversionMicros(micros) => ("conversion_micros", micros),
+/// Checks a price.
+pub(super) fn price(
+    field: &str,
+    price: Option<&v1::Price>,
+    checker: &mut Checker,
+) -> Option<Price> {
+    let (name, price, micros) = match price?.per? {
+        price::Per::ThousandImpressionsMicros(micros) => {
+            ("thousand_impressions_micros", Price::ThousandImpressions(micros), micros)
+        }
+        price::Per::ClickMicros(micros) => ("click_micros", Price::Click(micros), micros),
+        price::Per::ConversionMicros(micros) => {
+            ("conversion_micros", Price::Conversion(micros), micros)
+        }
     };
     checker.price_micros(&format!("{field}.{name}"), micros);
-    (name == "thousand_impressions_micros").then_some(micros)
+    Some(price)
 }
 
 fn flight(campaign: &v1::Campaign, checker: &mut Checker) -> Flight {

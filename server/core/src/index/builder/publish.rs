@@ -50,6 +50,15 @@ impl Builder {
         self.table.version = version;
         let old = index.campaigns.swap(Arc::new(self.table.clone()));
         self.retired.push(Retired::Campaigns(old));
+        if !self.renumbered.is_empty() {
+            let mut numbers = index.numbers();
+            for (campaign, serial) in self.renumbered.drain(..) {
+                match serial {
+                    Some(serial) => drop(numbers.insert(campaign, serial)),
+                    None => drop(numbers.remove(&campaign)),
+                }
+            }
+        }
     }
 
     fn build_block(

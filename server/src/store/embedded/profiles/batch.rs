@@ -159,6 +159,7 @@ impl<'b> Entries<'b> {
         Some(Exposure {
             at_us: i64::from_le_bytes(self.take()?),
             life_us: i64::from_le_bytes(self.take()?),
+            is_held: false,
             decision: u64::from_le_bytes(self.take()?),
             zone: ZoneSerial(u32::from_le_bytes(self.take()?)),
             campaign: CampaignSerial(u32::from_le_bytes(self.take()?)),
@@ -242,6 +243,7 @@ mod tests {
         Exposure {
             at_us: -5,
             life_us: i64::MAX,
+            is_held: false,
             decision: 42,
             zone: ZoneSerial(1),
             campaign: CampaignSerial(2),
@@ -306,6 +308,7 @@ mod tests {
         let exposure = Exposure {
             at_us: 3,
             life_us: 4,
+            is_held: false,
             decision: 5,
             zone: ZoneSerial(6),
             campaign: CampaignSerial(7),

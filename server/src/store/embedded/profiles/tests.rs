@@ -110,6 +110,7 @@ fn exposure(decision: u64) -> Exposure {
     Exposure {
         at_us: NOW_US,
         life_us: 3_600_000_000,
+        is_held: false,
         decision,
         zone: ZoneSerial(1),
         campaign: CampaignSerial(2),

@@ -116,6 +116,7 @@ fn exposure(record: &[u8; RECORD_BYTES]) -> Exposure {
     Exposure {
         at_us: i64::from_le_bytes(part(record, 0)),
         life_us: i64::from_le_bytes(part(record, 8)),
+        is_held: false,
         decision: u64::from_le_bytes(part(record, 16)),
         zone: ZoneSerial(u32::from_le_bytes(part(record, 24))),
         campaign: CampaignSerial(u32::from_le_bytes(part(record, 28))),
@@ -256,6 +257,7 @@ mod tests {
         Exposure {
             at_us: NOW_US,
             life_us: 1,
+            is_held: false,
             decision,
             zone: ZoneSerial(2),
             campaign: CampaignSerial(3),

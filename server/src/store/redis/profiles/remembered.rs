@@ -173,6 +173,7 @@ mod tests {
         Exposure {
             at_us,
             life_us: LIFE_US,
+            is_held: false,
             decision: at_us.unsigned_abs(),
             zone: ZoneSerial(1),
             campaign: CampaignSerial(1),

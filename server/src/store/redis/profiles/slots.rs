@@ -162,6 +162,7 @@ mod tests {
         let exposure = Exposure {
             at_us: 1,
             life_us: 1,
+            is_held: false,
             decision: 1,
             zone: ZoneSerial(1),
             campaign: CampaignSerial(1),
