@@ -11,7 +11,7 @@ mod refusal;
 mod reload;
 mod tls;
 
-pub use admin::{Admin, AdminDoor, Identities, Token, Users};
+pub use admin::{Admin, AdminDoor, Identities, Ledger, Token, Users};
 pub use calls::Calls;
 pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};

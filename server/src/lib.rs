@@ -15,6 +15,7 @@ pub mod kills;
 pub mod limits;
 pub mod ports;
 pub mod refresh;
+pub mod reports;
 pub mod serials;
 pub mod store;
 pub mod telemetry;

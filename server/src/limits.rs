@@ -158,6 +158,47 @@ pub const PROFILE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// names.
 pub const TIME_ZONES_REMEMBERED_MAX: usize = 1_024;
 
+// ---- Reports and replays ---------------------------------------------------------------------
+
+/// Minutes in one page: a day of 24 hours.
+pub const MINUTES_PAGE_MAX: u32 = 1_440;
+/// Days of one range of reports: a year, and the month that it is compared with.
+pub const REPORT_DAYS_MAX: i64 = 400;
+/// Rows of one answer of GetStats before it is cut in pages; each is held while they are summed.
+/// A year of days for some hundred ads fits.
+pub const STATS_ROWS_MAX: usize = 250_000;
+/// Reports that are put together at once; further ones wait. Each holds its rows, and a reader of
+/// the store.
+pub const REPORTS_AT_ONCE_MAX: usize = 8;
+/// How often a watcher looks for what has changed: twice as often as a person sees.
+pub const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+/// Watchers at once: every screen of a large team. Each reads the store once an interval.
+pub const WATCHERS_MAX: usize = 256;
+/// Minutes before the last closed one in which a watcher still sees what comes late.
+pub const WATCH_LATE_MINUTES: i64 = 15;
+/// Minutes that a watcher looks at, however far counting is behind.
+pub const WATCH_MINUTES_MAX: i64 = 1_440;
+/// Ads in one answer of ListTopAds. The minutes of each are read one by one.
+pub const TOP_ADS_MAX: u32 = 100;
+/// Ads there where the caller does not say.
+pub const TOP_ADS_DEFAULT: u32 = 10;
+/// Minutes that ListTopAds looks back: a day.
+pub const TOP_MINUTES_MAX: u32 = 1_440;
+/// Minutes there where the caller does not say.
+pub const TOP_MINUTES_DEFAULT: u32 = 60;
+/// Events in one message of a replay: at ids of full length some 600 KiB, well below
+/// [`ADMIN_MESSAGE_BYTES_MAX`].
+pub const REPLAY_EVENTS_MAX: usize = 1_000;
+const _: () = assert!(REPLAY_EVENTS_MAX * (5 * ID_BYTES_MAX + 64) <= ADMIN_MESSAGE_BYTES_MAX);
+/// Files that are replayed at once: beside them live events must get through.
+pub const REPLAYS_MAX: usize = 2;
+/// A replay whose caller sends nothing for so long is ended.
+pub const REPLAY_STALL_MAX: Duration = Duration::from_secs(30);
+/// Ads and zones that one replay remembers the numbers of; beyond it they are asked for anew.
+pub const REPLAY_NAMES_MAX: usize = 100_000;
+/// A replayed event may lie so far ahead of this node's clock: clocks differ.
+pub const REPLAY_AHEAD_MAX: Duration = Duration::from_secs(60);
+
 // ---- TLS and identities ----------------------------------------------------------------------
 
 /// Bytes of a file that a setting names: some hundred certificates, or all identities.

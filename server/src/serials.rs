@@ -2,6 +2,7 @@
 //! them. The refresher fills it; doors and reports read it, and ask the store for what is not
 //! here any more.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dashmap::DashMap;
@@ -55,6 +56,8 @@ pub struct Serials {
     accounts: DashMap<AccountSerial, Arc<NamedAccount>>,
     zones: DashMap<ZoneSerial, Arc<NamedZone>>,
     ads: DashMap<AdSerial, Arc<NamedAd>>,
+    /// By campaign: a name never changes, so an ad is never moved.
+    ads_of: DashMap<CampaignId, BTreeSet<AdSerial>>,
 }
 
 impl Serials {
@@ -98,6 +101,13 @@ impl Serials {
         }
     }
 
+    /// The ads of `campaign`, all that ever bore its name; of one name where `unit` is given.
+    pub fn ads_of(&self, campaign: &CampaignId, unit: Option<&str>) -> Vec<Arc<NamedAd>> {
+        let serials = self.ads_of.get(campaign).map(|serials| serials.clone()).unwrap_or_default();
+        let ads = serials.into_iter().filter_map(|serial| self.ad(serial));
+        ads.filter(|ad| unit.is_none_or(|unit| ad.unit.as_str() == unit)).collect()
+    }
+
     /// Takes an account in, or what became of it.
     pub fn put_account(&self, account: NamedAccount) {
         self.accounts.insert(account.serial, Arc::new(account));
@@ -110,6 +120,7 @@ impl Serials {
 
     /// Takes an ad in, or what became of it.
     pub fn put_ad(&self, ad: NamedAd) {
+        self.ads_of.entry(ad.campaign.clone()).or_default().insert(ad.serial);
         self.ads.insert(ad.serial, Arc::new(ad));
     }
 }

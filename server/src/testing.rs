@@ -1,11 +1,17 @@
 //! A real server in this process, for tests: empty data directory, free ports, own clock.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
+mod counts;
+mod door;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+
+pub use counts::MemoryLedger;
+pub use door::LedgerDoor;
 
 use crate::app::{App, SystemClock};
 use crate::config::{Config, Effective};

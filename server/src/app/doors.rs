@@ -22,7 +22,12 @@ use crate::limits::DRAIN_QUIET;
 
 /// The services of each door.
 const DECISION_SERVICES: &[&str] = &["slotwise.v1.AdDecisionService"];
-const ADMIN_SERVICES: &[&str] = &["slotwise.v1.CatalogService", "slotwise.v1.UserService"];
+const ADMIN_SERVICES: &[&str] = &[
+    "slotwise.v1.CatalogService",
+    "slotwise.v1.ReplayService",
+    "slotwise.v1.ReportService",
+    "slotwise.v1.UserService",
+];
 
 /// How often a stop looks whether it is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);

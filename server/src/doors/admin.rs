@@ -1,11 +1,14 @@
-//! The admin door: `CatalogService` and `UserService`.
+//! The admin door: `CatalogService`, `UserService`, `ReportService` and `ReplayService`.
 
 mod access;
 mod changes;
 mod gate;
 mod identities;
 mod import;
+mod ledger;
 mod nodes;
+mod replay;
+mod reports;
 mod service;
 mod status;
 mod token;
@@ -16,11 +19,14 @@ use std::sync::Arc;
 
 use slotwise_core::index::Index;
 use slotwise_proto::v1::catalog_service_server::CatalogServiceServer;
+use slotwise_proto::v1::replay_service_server::ReplayServiceServer;
+use slotwise_proto::v1::report_service_server::ReportServiceServer;
 use slotwise_proto::v1::user_service_server::UserServiceServer;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tonic::service::Routes;
 
 pub use identities::Identities;
+pub use ledger::Ledger;
 pub use token::Token;
 
 use super::calls::Calls;
@@ -53,6 +59,8 @@ pub struct Admin {
     pub switching: Mutex<()>,
     /// What is known of visitors.
     pub users: Users,
+    /// What was counted, and where events go; nothing: this node has neither.
+    ledger: Option<Ledger>,
     /// Imports are gathered in memory: one at a time.
     importing: Semaphore,
     /// Exports hold a reader of the store each: a few at a time.
@@ -80,9 +88,16 @@ impl Admin {
             fleet,
             switching,
             users,
+            ledger: None,
             importing,
             exporting,
         }
+    }
+
+    /// With counts to report from, and a log for what is replayed.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger: Some(ledger), ..self }
     }
 }
 
@@ -117,10 +132,14 @@ impl AdminDoor {
     ) -> Result<(), tonic::transport::Error> {
         let (drain, calls, gate) = (self.drain.clone(), self.calls.clone(), self.gate.clone());
         let users = UserServiceServer::new(self.clone());
+        let reports = ReportServiceServer::new(self.clone());
+        let replays = ReplayServiceServer::new(self.clone());
         let catalog = CatalogServiceServer::new(self);
         let routes = routes
             .add_service(catalog.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX))
-            .add_service(users.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX));
+            .add_service(users.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX))
+            .add_service(reports)
+            .add_service(replays.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX));
         let layers = server().layer(calls).layer(gate);
         serve(layers, routes, connections, Arc::default(), drain).await
     }

@@ -69,6 +69,7 @@ const NEEDED: &[(&str, Role)] = &[
     ("/slotwise.v1.CatalogService/DeleteAd", Role::Admin),
     ("/slotwise.v1.CatalogService/DeleteCampaign", Role::Admin),
     ("/slotwise.v1.CatalogService/Import", Role::Admin),
+    ("/slotwise.v1.ReplayService/ReplayEvents", Role::Admin),
     ("/slotwise.v1.ReportService/GetBill", Role::Viewer),
     ("/slotwise.v1.ReportService/GetStats", Role::Viewer),
     ("/slotwise.v1.ReportService/ListMinutes", Role::Viewer),
