@@ -2,16 +2,18 @@
 //! them.
 //!
 //! An ad's score is its eCPM x g[m], where m is how many of the request's keywords it has. Ads
-//! without a match compete too, so there are two streams, both in order of the positions and so
-//! of the eCPM, tier by tier:
+//! without a match compete too, so there are the *matched*, the union of the keywords' lists, and
+//! the *unmatched*; all come in order of the positions and so of the eCPM, tier by tier.
 //!
-//! - the *matched*: the union of the keywords' lists. They are counted in windows of some
-//!   thousand positions at most ([`window`]). From a position on, no ad can score more than its eCPM x
-//!   g[lists that are left]; when that is below what the worst of the ads to be found has, the
-//!   stream ends. Before, whatever lies below the m-th of the lists' heads has fewer than m
-//!   matches, and is skipped when m are needed.
-//! - the *unmatched*: every level of equal eCPM in turn ([`unmatched`]), until eCPM x g[0] is
-//!   below that.
+//! - In a small zone the matches of all ads are counted first ([`tally`]). Those that have just m
+//!   are in order of their scores then: most matches first, each m ends with the first ad that is
+//!   below what the worst of the ads to be found has.
+//! - In a large one the lists are walked ([`lists`]), and counted in windows of some thousand
+//!   positions at most ([`window`]). From a position on, no ad can score more than its eCPM x
+//!   g[lists that are left]; when that is below that bar, the matched end. Before, whatever lies
+//!   below the m-th of the lists' heads has fewer than m matches, and is skipped when m are needed.
+//! - The unmatched are offered a level of equal eCPM at a time ([`unmatched`]), until eCPM x g[0]
+//!   is below the bar.
 //!
 //! Skipping is on strictly less, so ties survive. Equal ones come in random order: each is given
 //! an *arrival*, an independent exponential waiting time, and who arrives first is first. That
@@ -22,22 +24,26 @@
 //! And how many of many equal ads come too late before one is in time is drawn at once.
 
 mod last;
+mod lists;
+mod tally;
 mod top;
 mod unmatched;
 mod window;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use rand_distr::{Distribution, Exp1};
 use smallvec::SmallVec;
 
 use last::Last;
+use lists::Lists;
+use tally::{TALLY_ADS_MAX, Tally};
 pub use top::Candidate;
 use top::{Ranking, Top};
-use window::{ROWS_FEW, ROWS_MAX, Window};
 
 use super::Rng;
-use crate::index::{Cursor, NO_POSITION, Tier, ZoneBlock};
+use crate::index::{Tier, ZoneBlock};
 use crate::model::{KEYWORDS_USED_MAX, Keywords};
 
 /// ln(1.1 + m) for every m that can occur.
@@ -99,20 +105,21 @@ impl Search {
 
     /// Finds further ads of those that `admits` admits by their positions. `block` is the one that
     /// the search was made for.
-    pub fn go_on(&mut self, block: &ZoneBlock, mut admits: impl FnMut(u32) -> bool) {
-        let before = self.found.len();
-        if !self.is_over {
-            // Three digits count the usual number of keywords, seven all that there can be.
-            if self.lists.len() >= 7 {
-                self.fill::<7, ROWS_MAX>(block, &mut admits);
-            } else if block.entries.len() > ROWS_FEW * 64 {
-                self.fill::<3, ROWS_MAX>(block, &mut admits);
-            } else {
-                self.fill::<3, ROWS_FEW>(block, &mut admits);
-            }
-            self.is_over = self.found.len() - before < self.wanted;
-            self.wanted = self.wanted.saturating_mul(FURTHER);
+    pub fn go_on(&mut self, block: &ZoneBlock, admits: impl FnMut(u32) -> bool) {
+        const { assert!(KEYWORDS_USED_MAX < 1 << 7) };
+        if self.is_over {
+            return;
         }
+        let before = self.found.len();
+        // Three digits count the usual number of keywords, seven all that there can be.
+        match (block.entries.len() <= TALLY_ADS_MAX, self.lists.len() < 1 << 3) {
+            (true, true) => self.fill(block, &mut Tally::<3>::new(block, &self.lists), admits),
+            (true, false) => self.fill(block, &mut Tally::<7>::new(block, &self.lists), admits),
+            (false, true) => self.fill(block, &mut Lists::<3>::new(block, &self.lists), admits),
+            (false, false) => self.fill(block, &mut Lists::<7>::new(block, &self.lists), admits),
+        }
+        self.is_over = self.found.len() - before < self.wanted;
+        self.wanted = self.wanted.saturating_mul(FURTHER);
     }
 
     /// How many entries were touched so far: steps over lists, and ads that were judged.
@@ -120,79 +127,85 @@ impl Search {
         self.touched
     }
 
-    fn fill<const BITS: usize, const ROWS: usize>(
+    fn fill<M: Matches>(
         &mut self,
         block: &ZoneBlock,
-        admits: &mut impl FnMut(u32) -> bool,
+        matches: &mut M,
+        admits: impl FnMut(u32) -> bool,
     ) {
-        const { assert!(KEYWORDS_USED_MAX < 1 << 7) };
         let last = self.found.last().map(|last| Last::new(last, &self.found));
-        let mut scan = Scan::<BITS, ROWS, _> {
+        let mut scan = Scan {
             block,
-            cursors: self.lists.iter().map(|list| block.postings.cursor(*list)).collect(),
+            matches,
             factors: &FACTORS,
             rng: &mut self.rng,
-            floor_ecpm_micros: self.floor_ecpm_micros,
             last,
-            top: Top::new(self.wanted),
+            top: Top::new(&mut self.found, self.wanted),
             admits,
-            window: None,
             touched: 0,
         };
-        let end = self.found.len() + self.wanted;
         for tier in &block.tiers {
             if scan.last.as_ref().is_some_and(|last| tier.tier > last.tier) {
                 continue;
             }
-            scan.tier(tier);
-            scan.top.take_into(&mut self.found);
-            if self.found.len() == end {
+            M::offer_all(&mut scan, Part::new(block, tier, self.floor_ecpm_micros));
+            if scan.top.is_done() {
                 break;
             }
         }
-        self.touched += scan.touched;
+        self.touched += scan.touched + scan.matches.steps();
+    }
+}
+
+/// How the ads that have a match are found.
+trait Matches: Sized {
+    /// Whether an ad has a match.
+    fn has(&self, position: u32) -> bool;
+
+    /// Offers every ad of a part that may be among the best.
+    fn offer_all<A: FnMut(u32) -> bool>(scan: &mut Scan<'_, Self, A>, part: Part);
+
+    /// How many steps over lists were taken.
+    fn steps(&self) -> usize;
+}
+
+/// The levels of a tier that are worth enough, and the positions of their ads.
+struct Part {
+    tier: i32,
+    levels: Range<u32>,
+    ads: Range<u32>,
+}
+
+impl Part {
+    fn new(block: &ZoneBlock, tier: &Tier, floor_ecpm_micros: i64) -> Self {
+        let mut levels = tier.levels.clone();
+        if floor_ecpm_micros > 0 {
+            let all = &block.levels[levels.start as usize..levels.end as usize];
+            let above = all.partition_point(|level| level.ecpm_micros >= floor_ecpm_micros);
+            // Not more than there are.
+            #[allow(clippy::cast_possible_truncation)]
+            let above = above as u32;
+            levels.end = levels.start + above;
+        }
+        let first = |level: u32| block.levels[level as usize].start;
+        Self { tier: tier.tier, ads: first(levels.start)..first(levels.end), levels }
     }
 }
 
 /// One walk over a zone for the best ads that are left.
-struct Scan<'s, const BITS: usize, const ROWS: usize, A> {
+struct Scan<'s, M, A> {
     block: &'s ZoneBlock,
-    cursors: SmallVec<[Cursor<'s>; 8]>,
+    matches: &'s mut M,
     factors: &'s [f64; KEYWORDS_USED_MAX + 1],
     rng: &'s mut Rng,
-    floor_ecpm_micros: i64,
     last: Option<Last>,
     /// The best of this tier.
-    top: Top,
-    admits: &'s mut A,
-    window: Option<Window<BITS, ROWS>>,
+    top: Top<'s>,
+    admits: A,
     touched: usize,
 }
 
-impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, ROWS, A> {
-    fn tier(&mut self, tier: &Tier) {
-        let levels = &self.block.levels[tier.levels.start as usize..tier.levels.end as usize];
-        let above = levels.partition_point(|level| level.ecpm_micros >= self.floor_ecpm_micros);
-        let (mut level, level_end) = match u32::try_from(above) {
-            Ok(above) => (tier.levels.start, tier.levels.start + above),
-            Err(_) => return,
-        };
-        let start = self.block.levels[level as usize].start;
-        let end = self.block.levels[level_end as usize].start;
-        self.cursors.iter_mut().for_each(|cursor| cursor.seek(start));
-        let (mut needed, mut rows) = (1, window::ROWS_MIN);
-        while let Some(next) = self.next_matched(end, &mut needed) {
-            // Where one match is surely better than none, the matched raise the bar first.
-            let before = level;
-            level = self.unmatched_until(level, level_end, next.score_min);
-            if level == before {
-                self.window(tier.tier, next.position, start, end, needed, rows);
-                rows = (rows * 2).min(ROWS);
-            }
-        }
-        self.unmatched_until(level, level_end, 0.0);
-    }
-
+impl<M: Matches, A: FnMut(u32) -> bool> Scan<'_, M, A> {
     /// Offers the levels from `level` on whose ads may be among the best, and are worth more than
     /// `score_min` where they have no match; returns the first that is left.
     fn unmatched_until(&mut self, mut level: u32, level_end: u32, score_min: f64) -> u32 {
@@ -207,61 +220,42 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
         level
     }
 
-    /// The first position before `end` from which a matched ad may be among the best; `needed` is
-    /// raised to how many matches that takes at least.
-    fn next_matched(&mut self, end: u32, needed: &mut usize) -> Option<Matched> {
-        let bar = self.top.bar();
-        let (mut head, mut left) = (NO_POSITION, 0);
-        for cursor in &self.cursors {
-            head = head.min(cursor.head());
-            left += usize::from(cursor.head() < end);
-        }
-        if left == 0 {
-            return None;
-        }
-        let mut ecpm = self.block.level_at(head).ecpm;
-        if ecpm * self.factors[left] < bar {
-            return None;
-        }
-        while ecpm * self.factors[*needed] < bar {
-            *needed += 1;
-        }
-        if *needed > 1 {
-            // Below the m-th head an ad has fewer than m matches.
-            let mut heads: SmallVec<[u32; 8]> = self.cursors.iter().map(Cursor::head).collect();
-            heads.sort_unstable();
-            head = heads[*needed - 1];
-            self.cursors.iter_mut().for_each(|cursor| cursor.seek(head));
-            debug_assert!(head < end, "as many heads as are needed lie before the end");
-            ecpm = self.block.level_at(head).ecpm;
-        }
-        Some(Matched { position: head, score_min: ecpm * self.factors[*needed] })
-    }
-
     /// Takes an ad in if it is among the best so far and admitted.
     fn offer(&mut self, tier: i32, position: u32, matched: usize, score: f64) {
         let Some(since) = Last::since(self.last.as_ref(), tier, score) else { return };
         if score == self.top.bar() {
             let arrival = since + wait(self.rng);
             self.offer_at(tier, position, matched, score, arrival);
-        } else if score > self.top.bar() && self.is_admitted(tier, position, score) {
+        } else if score > self.top.bar() && self.is_admitted(tier, position, matched, score) {
             // Most ads are turned down: so their arrivals need not be drawn.
             let arrival = since + wait(self.rng);
             self.push(tier, position, matched, score, arrival);
         }
     }
 
-    /// The same for one that arrives then.
-    fn offer_at(&mut self, tier: i32, position: u32, matched: usize, score: f64, arrival: f64) {
-        if self.top.takes(score, arrival) && self.is_admitted(tier, position, score) {
+    /// The same for one that arrives then; says whether it was taken in.
+    fn offer_at(
+        &mut self,
+        tier: i32,
+        position: u32,
+        matched: usize,
+        score: f64,
+        arrival: f64,
+    ) -> bool {
+        let is_taken = self.top.takes(score, arrival)
+            && self.is_admitted(tier, position, matched, score);
+        if is_taken {
             self.push(tier, position, matched, score, arrival);
         }
+        is_taken
     }
 
-    fn is_admitted(&mut self, tier: i32, position: u32, score: f64) -> bool {
+    fn is_admitted(&mut self, tier: i32, position: u32, matched: usize, score: f64) -> bool {
         self.touched += 1;
+        // Whether it has a match after all is asked last: it may be a search in every list.
         !self.last.as_ref().is_some_and(|last| last.has(tier, score, position))
             && (self.admits)(position)
+            && (matched > 0 || !self.matches.has(position))
     }
 
     fn push(&mut self, tier: i32, position: u32, matched: usize, score: f64, arrival: f64) {
@@ -270,13 +264,6 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
         let matched = matched as u32;
         self.top.push(Candidate { position, score, matched, tier, arrival });
     }
-}
-
-/// Where the matched ads go on.
-struct Matched {
-    position: u32,
-    /// What an ad with as many matches as needed has there.
-    score_min: f64,
 }
 
 /// An exponential waiting time of mean 1.

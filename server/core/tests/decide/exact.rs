@@ -52,7 +52,7 @@ proptest! {
     /// Caps turn winners down after they were found, so that the search goes on.
     #[test]
     fn what_caps_turn_down_makes_room_for_the_next(
-        recipe in recipe(2_000),
+        recipe in recipe(4_000),
         showings in prop::sample::select(vec![0_usize, 10, 100]),
     ) {
         let world = recipe.make();
@@ -121,10 +121,13 @@ fn all_prices_equal_and_nothing_matches() {
 #[test]
 fn every_ad_has_every_keyword() {
     for words in [1, 3, 6, 7, 9] {
-        let equal = World::plain((0..1_500).map(|_| (1, ALL[..words].to_vec())).collect());
-        check_some(&equal, &ALL[..words]);
-        let falling = World::plain((0..500).map(|ad| (ad, ALL[..words].to_vec())).collect());
-        check_some(&falling, &ALL[..words]);
+        // Each size is one that is searched in another way.
+        for ads in [500, 2_500] {
+            let equal = World::plain((0..ads).map(|_| (1, ALL[..words].to_vec())).collect());
+            check_some(&equal, &ALL[..words]);
+            let falling = World::plain((0..ads).map(|ad| (ad, ALL[..words].to_vec())).collect());
+            check_some(&falling, &ALL[..words]);
+        }
     }
 }
 
@@ -136,9 +139,12 @@ fn matches_at_the_end_of_the_zone_are_found() {
             let keywords = if at % 97 == 5 { ALL[..words].to_vec() } else { vec![ALL[0]] };
             (1_000_000 - at, keywords)
         };
-        check_some(&World::plain((0..3_000).map(ad).collect()), &ALL[..words]);
-        let only_the_last = |at: i64| (1_000_000, if at == 2_999 { ALL.to_vec() } else { vec![] });
-        check_some(&World::plain((0..3_000).map(only_the_last).collect()), &ALL[..words]);
+        for ads in [1_000, 3_000] {
+            check_some(&World::plain((0..ads).map(ad).collect()), &ALL[..words]);
+            let only_the_last =
+                |at: i64| (1_000_000, if at == ads - 1 { ALL.to_vec() } else { vec![] });
+            check_some(&World::plain((0..ads).map(only_the_last).collect()), &ALL[..words]);
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Between the look and the admission: what asks for the profile, and what changes meanwhile.
 
+use slotwise_core::decide::Winner;
 use slotwise_core::index::{Change, Key};
-use slotwise_core::model::{Campaign, CapLevel, Profile, Status};
+use slotwise_core::model::{Campaign, CapLevel, Names, Profile, Status, Targeting};
 
-use crate::market::{DAY_US, Market, START_US, ad, campaign, capped, query, units};
+use crate::market::{DAY_US, Market, START_US, ad, campaign, capped, query, query_for, units};
 
 /// a, b and c, in this order of worth; b has a cap.
 fn three() -> Market {
@@ -90,4 +91,48 @@ fn nothing_is_recorded_by_looking() {
         market.decision(query(3), seed).look(&market.index.campaigns());
     }
     assert_eq!(market.show(2, &mut Profile::default(), START_US), ["a", "b"]);
+}
+
+/// An ad under a cap, and one whose segments the profile alone can tell, might be shown too often,
+/// or to the wrong visitor: without a profile, neither is shown.
+#[test]
+fn where_the_profile_cannot_be_known_what_hangs_on_it_is_passed_over() {
+    let mut targeting = Targeting::default();
+    targeting.segments_any = Names::new(["sport/fan"]);
+    let for_fans = Campaign { targeting: Some(Box::new(targeting)), ..campaign(2, "b:1") };
+    let cap = [(CapLevel::Campaign, 9, DAY_US)];
+    let campaigns =
+        vec![capped(1, "a:1", &cap), for_fans, campaign(3, "c:1"), campaign(4, "d:1")];
+    let ads = [(1, "a", 500), (2, "b", 400), (3, "c", 300), (4, "d", 200)];
+    let ads =
+        ads.map(|(serial, unit, worth)| ad(serial, &format!("{unit}:1"), unit, worth, &[]));
+    let market = Market::new(campaigns, ads.into());
+    let table = market.index.campaigns();
+    let unknown = |count, given: &[&'static str]| {
+        let mut asked = query(count);
+        asked.context.segments = Names::new(given.iter().copied());
+        let mut decision = market.decision(asked, 0);
+        assert!(decision.look(&table), "the best of them has a cap");
+        decision.admit_unknown(&table);
+        let unit = |winner: Winner<'_>| winner.entry.ad.unit.to_string();
+        decision.winners().map(unit).collect::<Vec<_>>()
+    };
+    assert_eq!(unknown(1, &[]), ["c"]);
+    assert_eq!(unknown(4, &[]), ["c", "d"]);
+    assert_eq!(unknown(4, &["sport/fan"]), ["b", "c", "d"], "the caller knows");
+}
+
+/// In a small zone and in a large one, which are searched in other ways.
+#[test]
+fn what_a_look_touches_is_counted() {
+    for ads in [10, 3_000] {
+        let ad = |at: u32| ad(at, "a:1", &format!("{at}"), i64::from(at), &["car"]);
+        let market = Market::new(vec![campaign(1, "a:1")], (0..ads).map(ad).collect());
+        let mut decision = market.decision(query_for(3, &["car", "style"]), 0);
+        assert_eq!(decision.touched(), 0);
+        decision.look(&market.index.campaigns());
+        assert_eq!(decision.winners().len(), 3);
+        // Each winner was met in the keyword's list or its row of bits, and judged.
+        assert!(decision.touched() > 3, "{} of {ads}", decision.touched());
+    }
 }

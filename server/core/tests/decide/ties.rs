@@ -182,10 +182,10 @@ fn alike_with_a_match() {
     }
 }
 
-/// The matched are a row of bits in one, a short list in the other.
+/// In a small zone and in a large one, each with the matched as a row of bits and as a short list.
 #[test]
 fn the_matched_among_many() {
-    for (ads, each) in [(400, 5), (4_000, 40)] {
+    for (ads, each) in [(400, 5), (2_000, 40), (3_000, 25), (4_000, 40)] {
         let scene = Scene::equal(ads, 250_000_000, Some(each));
         let matched = others(ads, |at| !at.is_multiple_of(each));
         for count in [1, 2, 30] {

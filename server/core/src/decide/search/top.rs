@@ -56,18 +56,20 @@ const SORTED_MAX: usize = 128;
 /// Candidates in their order, best first: of most searches there are few.
 pub(super) type Ranking = SmallVec<[Candidate; 4]>;
 
-/// So many of the best candidates of one tier.
-pub(super) struct Top {
+/// So many of the best candidates of one tier, behind those of the tiers before.
+pub(super) struct Top<'s> {
     wanted: usize,
-    found: Ranking,
+    ranking: &'s mut Ranking,
+    /// How many of the ranking are of the tiers before.
+    before: usize,
     bar: f64,
     latest: f64,
 }
 
-impl Top {
-    /// Room for `wanted`, at least one.
-    pub(super) fn new(wanted: usize) -> Self {
-        Self { wanted, found: Ranking::new(), bar: NO_BAR, latest: 0.0 }
+impl<'s> Top<'s> {
+    /// Finds `wanted` more for `ranking`, at least one.
+    pub(super) fn new(ranking: &'s mut Ranking, wanted: usize) -> Self {
+        Self { wanted, before: ranking.len(), ranking, bar: NO_BAR, latest: 0.0 }
     }
 
     /// What is below this score is not among the best.
@@ -91,41 +93,50 @@ impl Top {
 
     /// Adds one that it takes.
     pub(super) fn push(&mut self, candidate: Candidate) {
+        let end = self.before + self.wanted;
         if self.wanted > SORTED_MAX {
-            self.found.push(candidate);
-            if self.found.len() == 2 * self.wanted {
-                self.found.select_nth_unstable_by(self.wanted - 1, |a, b| b.cmp(a));
-                self.found.truncate(self.wanted);
+            self.ranking.push(candidate);
+            if self.ranking.len() == end + self.wanted {
+                let found = &mut self.ranking[self.before..];
+                found.select_nth_unstable_by(self.wanted - 1, |a, b| b.cmp(a));
+                self.ranking.truncate(end);
                 self.raise();
             }
             return;
         }
-        let mut at = self.found.len();
-        while at > 0 && self.found[at - 1] < candidate {
+        // In the place of the worst, where there are enough.
+        let mut at = match self.is_full() {
+            true => end - 1,
+            false => {
+                self.ranking.push(candidate);
+                self.ranking.len() - 1
+            }
+        };
+        while at > self.before && self.ranking[at - 1] < candidate {
+            self.ranking[at] = self.ranking[at - 1];
             at -= 1;
         }
-        self.found.insert(at, candidate);
-        self.found.truncate(self.wanted);
-        if self.found.len() == self.wanted {
+        self.ranking[at] = candidate;
+        if self.ranking.len() == end {
             self.raise();
         }
     }
 
     fn raise(&mut self) {
-        if let Some(worst) = self.found.get(self.wanted - 1) {
+        if let Some(worst) = self.ranking.get(self.before + self.wanted - 1) {
             (self.bar, self.latest) = (worst.score, worst.arrival);
         }
     }
 
-    /// Moves what was found behind what is in `all`, best first; then begins anew, with room for
-    /// as many less.
-    pub(super) fn take_into(&mut self, all: &mut Ranking) {
+    /// Ends the tier: its best stay where they are. Says whether there are as many as wanted.
+    pub(super) fn is_done(&mut self) -> bool {
         if self.wanted > SORTED_MAX {
-            self.found.sort_unstable_by(|a, b| b.cmp(a));
-            self.found.truncate(self.wanted);
+            self.ranking[self.before..].sort_unstable_by(|a, b| b.cmp(a));
+            self.ranking.truncate(self.before + self.wanted);
         }
-        self.wanted -= self.found.len();
-        all.extend(self.found.drain(..));
+        self.wanted -= self.ranking.len() - self.before;
+        self.before = self.ranking.len();
         (self.bar, self.latest) = (NO_BAR, 0.0);
+        self.wanted == 0
     }
 }

@@ -2,32 +2,29 @@
 
 use smallvec::SmallVec;
 
-use super::{Last, Scan, wait};
+use super::{Last, Matches, Scan, wait};
 use rand_core::Rng as _;
 
 /// A level of so few ads is gone through as it stands.
-const LEVEL_SMALL: u32 = 16;
+pub(super) const LEVEL_SMALL: u32 = 16;
 /// Draws from a larger one that may fail before all of it is gone through: beyond it, most of its
 /// ads are turned down.
 const FAILURES_MAX: usize = 64;
 /// Draws from it at most: they are kept in order, so that none comes twice.
 const DRAWS_MAX: usize = 4_096;
 
-impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, ROWS, A> {
+impl<M: Matches, A: FnMut(u32) -> bool> Scan<'_, M, A> {
     /// Offers the ads of `level` that have no match.
     pub(super) fn unmatched(&mut self, level: u32) {
         let (block, range) = (self.block, self.block.level_range(level));
         let tier = block.levels[level as usize].tier;
         let score = block.levels[level as usize].ecpm * self.factors[0];
-        let Some(mut arrival) = Last::since(self.last.as_ref(), tier, score) else { return };
         let len = range.end - range.start;
         if len <= LEVEL_SMALL {
-            for position in range {
-                let arrival = arrival + wait(self.rng);
-                self.offer_unmatched(tier, position, score, arrival);
-            }
+            range.for_each(|position| self.offer(tier, position, 0, score));
             return;
         }
+        let Some(mut arrival) = Last::since(self.last.as_ref(), tier, score) else { return };
         let (mut left, mut failures) = (len, 0);
         let mut drawn: SmallVec<[u32; 16]> = SmallVec::new();
         while failures < FAILURES_MAX && drawn.len() < DRAWS_MAX && left > len / 2 {
@@ -44,7 +41,7 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
                     break position;
                 }
             };
-            if !self.offer_unmatched(tier, position, score, arrival) {
+            if !self.offer_at(tier, position, 0, score, arrival) {
                 failures += 1;
             }
         }
@@ -52,25 +49,14 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
         for position in range {
             if drawn.next_if_eq(&position).is_none() {
                 let arrival = arrival + wait(self.rng);
-                self.offer_unmatched(tier, position, score, arrival);
+                self.offer_at(tier, position, 0, score, arrival);
             }
         }
-    }
-
-    fn offer_unmatched(&mut self, tier: i32, position: u32, score: f64, arrival: f64) -> bool {
-        // Whether it has a match after all is asked last: it is a search in every list.
-        let is_taken = self.top.takes(score, arrival)
-            && self.is_admitted(tier, position, score)
-            && !self.cursors.iter().any(|list| list.has(position));
-        if is_taken {
-            self.push(tier, position, 0, score, arrival);
-        }
-        is_taken
     }
 }
 
 /// Uniform below `end` (Lemire, "Fast Random Integer Generation in an Interval", 2019).
-fn below(rng: &mut super::Rng, end: u32) -> u32 {
+pub(super) fn below(rng: &mut super::Rng, end: u32) -> u32 {
     loop {
         let wide = u64::from(rng.next_u32()) * u64::from(end);
         // The low half decides over the few draws that would favour some results.

@@ -1,16 +1,17 @@
 //! Counting matches: a window of positions, one bit for each ad, in as many rows as a count has
 //! digits. Adding a keyword's ads is binary addition of 64 ads at a time.
 
+use std::ops::Range;
+
 use rand_core::Rng as _;
 
-use super::{Last, Scan, wait};
+use super::lists::Lists;
+use super::{Last, Part, Scan, wait};
 
 /// Rows of 64 ads in the first window: few, as most searches end soon.
 pub(super) const ROWS_MIN: usize = 4;
 /// Rows in the largest: with seven digits 3.5 KiB, so all of it stays in the fastest cache.
 pub(super) const ROWS_MAX: usize = 64;
-/// Rows in the largest for a zone that has few ads: as it has to be cleared for each search.
-pub(super) const ROWS_FEW: usize = 16;
 
 /// The counts of a window's ads, least digit first.
 pub(super) struct Window<const BITS: usize, const ROWS: usize> {
@@ -18,12 +19,12 @@ pub(super) struct Window<const BITS: usize, const ROWS: usize> {
 }
 
 impl<const BITS: usize, const ROWS: usize> Window<BITS, ROWS> {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { digits: [[0; ROWS]; BITS] }
     }
 
     /// One more match for each of `ads`.
-    fn add(&mut self, row: usize, ads: u64) {
+    pub(super) fn add(&mut self, row: usize, ads: u64) {
         const { assert!(ROWS.is_power_of_two() && ROWS <= ROWS_MAX) };
         // Never changes it; the compiler sees that it is in bounds.
         let row = row % ROWS;
@@ -52,6 +53,15 @@ impl<const BITS: usize, const ROWS: usize> Window<BITS, ROWS> {
         }
     }
 
+    /// Those of a row's ads that have just so many matches.
+    pub(super) fn with_just(&self, matches: usize, row: usize) -> u64 {
+        let row = row % ROWS;
+        self.digits.iter().enumerate().fold(u64::MAX, |ads, (at, digit)| {
+            let asked = 0_u64.wrapping_sub((matches >> at & 1) as u64);
+            ads & !(digit[row] ^ asked)
+        })
+    }
+
     fn count(&self, row: usize, ad: u32) -> usize {
         let digits = self.digits.iter().enumerate();
         digits.fold(0, |count, (at, digit)| count | ((digit[row] >> ad & 1) as usize) << at)
@@ -62,32 +72,26 @@ impl<const BITS: usize, const ROWS: usize> Window<BITS, ROWS> {
     }
 }
 
-impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS, ROWS, A> {
-    /// Counts the matches of up to `rows` x 64 ads from `from` on, between `start` and `end`, and
-    /// offers those that have at least `needed`.
-    pub(super) fn window(
-        &mut self,
-        tier: i32,
-        from: u32,
-        start: u32,
-        end: u32,
-        needed: usize,
-        rows: usize,
-    ) {
-        let first = from / 64 * 64;
+impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, Lists<'_, BITS>, A> {
+    /// Counts the matches of up to `rows` x 64 ads of `part` from `from` on, and offers those that
+    /// have at least `needed`.
+    pub(super) fn window(&mut self, part: &Part, from: u32, needed: usize, rows: usize) {
+        let Range { start, end } = part.ads;
+        let (tier, first) = (part.tier, from / 64 * 64);
         // At most ROWS_MAX x 64.
         #[allow(clippy::cast_possible_truncation)]
         let end = end.min(first + rows as u32 * 64);
         let rows = (end - first).div_ceil(64) as usize;
-        let window = self.window.get_or_insert_with(Window::new);
-        for cursor in &mut self.cursors {
-            self.touched += cursor.each_row(first, end, |row, ads| window.add(row, ads));
+        let Lists { cursors, window, steps } = &mut *self.matches;
+        let window = window.get_or_insert_with(Window::new);
+        for cursor in cursors {
+            *steps += cursor.each_row(first, end, |row, ads| window.add(row, ads));
         }
         let block = self.block;
         let level = block.entries[from as usize].level;
         let is_level = block.entries[end as usize - 1].level == level;
         let mut passed = Passed::default();
-        let mut hits = [0; ROWS];
+        let mut hits = [0; ROWS_MAX];
         window.at_least(needed, &mut hits[..rows]);
         for (row, hit) in hits[..rows].iter().enumerate().filter(|(_, hit)| **hit != 0) {
             let mut ads = *hit;
@@ -103,25 +107,17 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
             let ecpm = block.levels[level as usize].ecpm;
             let least = ecpm * self.factors[needed];
             if is_level && self.top.is_full() && least == self.top.bar() {
-                let ties = self.with_just(needed, row, ads);
+                let window = self.matches.window.as_ref();
+                let ties = window.map_or(0, |window| ads & window.with_just(needed, row));
                 self.offer_each(tier, row, at, ads & !ties);
                 self.offer_ties(tier, at, ties, needed, least, &mut passed);
             } else {
                 self.offer_each(tier, row, at, ads);
             }
         }
-        if let Some(window) = &mut self.window {
+        if let Some(window) = &mut self.matches.window {
             window.clear(rows);
         }
-    }
-
-    /// Those of a row's `ads` that have just so many matches.
-    fn with_just(&self, matches: usize, row: usize, ads: u64) -> u64 {
-        let digits = self.window.iter().flat_map(|window| window.digits.iter().enumerate());
-        digits.fold(ads, |ads, (at, digit)| match matches >> at & 1 {
-            0 => ads & !digit[row],
-            _ => ads & digit[row],
-        })
     }
 
     fn offer_each(&mut self, tier: i32, row: usize, at: u32, ads: u64) {
@@ -129,7 +125,7 @@ impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, BITS,
         while left != 0 {
             let ad = left.trailing_zeros();
             left &= left - 1;
-            let matched = self.window.as_ref().map_or(0, |window| window.count(row, ad));
+            let matched = self.matches.window.as_ref().map_or(0, |window| window.count(row, ad));
             let score = self.block.level_at(at + ad).ecpm * self.factors[matched];
             if score >= self.top.bar() {
                 self.offer(tier, at + ad, matched, score);

@@ -66,6 +66,24 @@ impl Postings {
         }
     }
 
+    /// Gives the ads of a list as rows of 64 bits: `add` gets the number of the row and bits of it,
+    /// each ad once. Returns how many steps that took.
+    pub(crate) fn each_row(&self, list: u32, mut add: impl FnMut(usize, u64)) -> usize {
+        match &self.lists[list as usize].ads {
+            Ads::Sparse(range) => {
+                let positions = &self.positions[range.start as usize..range.end as usize];
+                positions.iter().for_each(|ad| add(*ad as usize / 64, 1 << (ad % 64)));
+                positions.len()
+            }
+            Ads::Dense(row) => {
+                let start = *row as usize * self.row;
+                let bits = &self.bits[start..start + self.row];
+                bits.iter().enumerate().for_each(|(row, bits)| add(row, *bits));
+                bits.len()
+            }
+        }
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.lists)
             + size_of_val(&*self.positions)
