@@ -1,8 +1,9 @@
 //! A disk that takes no more: the system's limit on the size of a file is as good as a full one,
 //! and cuts writes short in the same way.
 
-use slotwise_server::telemetry::Counters;
 use std::sync::Arc;
+
+use slotwise_server::telemetry::Counters;
 
 use crate::child::{Life, live};
 use crate::{check, embedded, recorder, settled};

@@ -1,9 +1,9 @@
 //! Killed at every step of the group commit and of the spill file.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use slotwise_server::telemetry::{Counters, Metric};
-use std::sync::Arc;
 
 use crate::child::{Life, live};
 use crate::{SPILL, check, embedded, recorder, settled};
@@ -43,8 +43,8 @@ async fn what_was_acknowledged_survives_every_kill() {
         let dir = tempfile::tempdir().unwrap();
         let (mut acknowledged, mut lives) = (BTreeSet::new(), Vec::new());
         for number in 0..LIVES {
-            let at = (round * LIVES + number) as usize % DEATHS.len();
-            let (point, log) = DEATHS[at];
+            let at = (round * LIVES + number) % DEATHS.len() as u64;
+            let (point, log) = DEATHS[usize::try_from(at).unwrap()];
             // It is emptied once.
             let time = if point == "spill-before-empty" { 1 } else { 1 + random(25) };
             let death = Some((point, time));
