@@ -8,7 +8,7 @@ mod frame;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ impl Store {
     }
 
     fn write(&mut self, batches: &[Vec<u8>]) -> io::Result<()> {
-        self.expect_in_place()?;
+        self.put_in_place()?;
         let mut at = self.end;
         let written = batches.iter().try_for_each(|batch| {
             let header = frame::header(batch)?;
@@ -207,12 +207,21 @@ impl Store {
     }
 
     /// The system goes on writing to a file that was deleted or moved away, for nobody to find.
-    fn expect_in_place(&self) -> io::Result<()> {
-        let (opened, found) = (self.file.metadata()?, std::fs::metadata(&self.path)?);
-        if (opened.dev(), opened.ino()) == (found.dev(), found.ino()) {
+    /// Once all that was in it has been read back, there is no need to.
+    fn put_in_place(&mut self) -> io::Result<()> {
+        let place = |file: &Metadata| (file.dev(), file.ino());
+        let found = std::fs::metadata(&self.path);
+        if found
+            .is_ok_and(|found| self.file.metadata().is_ok_and(|own| place(&own) == place(&found)))
+        {
             return Ok(());
         }
-        Err(io::Error::other(format!("{} is another file than was opened", self.path.display())))
+        if self.read < self.end {
+            let path = self.path.display();
+            return Err(io::Error::other(format!("{path} is another file than was opened")));
+        }
+        *self = Self::open(self.path.clone(), self.bytes_max)?;
+        Ok(())
     }
 }
 

@@ -126,7 +126,7 @@ pub(crate) async fn partitions_know_nothing_of_each_other(harness: &impl Harness
 
 pub(crate) async fn one_append_may_have_several_batches_of_a_partition(harness: &impl Harness) {
     let log = harness.log().await;
-    let mixed = (0..30).map(|n| (Partition(n as u8 % 3), batch(n))).collect();
+    let mixed = (0_u8..30).map(|n| (Partition(n % 3), batch(n.into()))).collect();
     log.append(mixed).await.unwrap();
     for partition in 0..3 {
         let expected = batches((0..30).filter(|n| n % 3 == u64::from(partition)));
@@ -209,15 +209,16 @@ pub(crate) async fn a_trim_drops_what_was_counted_and_is_old(harness: &impl Harn
             break whole;
         }
     };
+    let last = whole[whole.len() - 1].position;
     let middle = &whole[whole.len() / 2];
     let mut left = whole.clone();
     for (counted, before_us) in [
         // Nothing was counted; nothing is old.
         (Position::default(), i64::MAX),
-        (whole[number as usize - 1].position, whole[0].appended_at_us),
-        (whole[number as usize - 1].position, i64::MIN),
+        (last, whole[0].appended_at_us),
+        (last, i64::MIN),
         // The instant decides; then what was counted does.
-        (whole[number as usize - 1].position, whole[4].appended_at_us),
+        (last, whole[4].appended_at_us),
         (middle.position, i64::MAX),
         (middle.position, i64::MAX),
         // Between two positions, and past the last.

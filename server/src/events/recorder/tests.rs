@@ -19,12 +19,15 @@ enum Mood {
     Hangs,
 }
 
+/// What one append had for each partition.
+type Append = Vec<(Partition, Vec<Event>)>;
+
 /// A log that remembers each append.
 struct FakeLog {
     mood: watch::Sender<Mood>,
     /// How many appends have begun.
     begun: watch::Sender<usize>,
-    appends: Mutex<Vec<Vec<(Partition, Vec<Event>)>>>,
+    appends: Mutex<Vec<Append>>,
 }
 
 #[async_trait]

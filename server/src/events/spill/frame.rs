@@ -14,9 +14,10 @@ use crate::limits::SPILL_FRAME_BYTES_MAX;
 /// What a frame begins with; its last byte is the version of this layout.
 const MARK: [u8; 8] = [0xff, 0xfe, b's', b'p', b'i', b'l', b'l', 1];
 /// Bytes of a header.
-const HEADER: u64 = 16;
+const HEADER: usize = 16;
+const HEADER_BYTES: u64 = HEADER as u64;
 /// Bytes that are looked through at once for a mark.
-const LOOK_THROUGH: u64 = 64 << 10;
+const LOOK_THROUGH: usize = 64 << 10;
 
 /// What lies at some place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +37,12 @@ pub(super) enum Found {
 }
 
 /// The header of a frame that holds `batch`.
-pub(super) fn header(batch: &[u8]) -> io::Result<[u8; HEADER as usize]> {
+pub(super) fn header(batch: &[u8]) -> io::Result<[u8; HEADER]> {
     if batch.len() > SPILL_FRAME_BYTES_MAX {
         return Err(io::Error::other("a batch is larger than a frame may be"));
     }
     let len = u32::try_from(batch.len()).map_err(io::Error::other)?;
-    let mut header = [0; HEADER as usize];
+    let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MARK);
     header[8..12].copy_from_slice(&len.to_le_bytes());
     let checksum = crc32fast::hash(&header[..12]);
@@ -52,12 +53,12 @@ pub(super) fn header(batch: &[u8]) -> io::Result<[u8; HEADER as usize]> {
 /// What lies at `at`, in a file that is written as far as `end`; nothing where no frame follows.
 pub(super) fn find(file: &File, at: u64, end: u64) -> io::Result<Option<Found>> {
     if let Some(next) = frame_end(file, at, end)? {
-        return Ok(Some(Found::Frame { batch: at + HEADER, next }));
+        return Ok(Some(Found::Frame { batch: at + HEADER_BYTES, next }));
     }
     let mut from = at + 1;
-    let mut chunk = vec![0; LOOK_THROUGH as usize];
-    while from + HEADER <= end {
-        let len = LOOK_THROUGH.min(end - from);
+    let mut chunk = vec![0; LOOK_THROUGH];
+    while from + HEADER_BYTES <= end {
+        let len = (LOOK_THROUGH as u64).min(end - from);
         // Never above LOOK_THROUGH.
         #[allow(clippy::cast_possible_truncation)]
         let chunk = &mut chunk[..len as usize];
@@ -76,8 +77,8 @@ pub(super) fn find(file: &File, at: u64, end: u64) -> io::Result<Option<Found>> 
 
 /// Where the frame at `at` ends; nothing where there is no whole one.
 fn frame_end(file: &File, at: u64, end: u64) -> io::Result<Option<u64>> {
-    let mut header = [0; HEADER as usize];
-    if at + HEADER > end {
+    let mut header = [0; HEADER];
+    if at + HEADER_BYTES > end {
         return Ok(None);
     }
     file.read_exact_at(&mut header, at)?;
@@ -89,6 +90,6 @@ fn frame_end(file: &File, at: u64, end: u64) -> io::Result<Option<u64>> {
     let is_sound = header[..8] == MARK
         && crc32fast::hash(&header[..12]) == checksum
         && len as usize <= SPILL_FRAME_BYTES_MAX;
-    let next = at + HEADER + u64::from(len);
+    let next = at + HEADER_BYTES + u64::from(len);
     Ok((is_sound && next <= end).then_some(next))
 }

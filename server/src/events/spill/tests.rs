@@ -166,9 +166,15 @@ async fn a_full_disk_is_told() {
 #[tokio::test]
 async fn nothing_is_written_to_a_file_that_was_taken_away() {
     let dir = tempfile::tempdir().unwrap();
-    let spill = open(&dir);
-    std::fs::remove_file(dir.path().join(NAME)).unwrap();
-    assert!(spill.write(bytes(0)).await.is_err());
-    std::fs::write(dir.path().join(NAME), b"").unwrap();
-    assert!(spill.write(bytes(0)).await.is_err(), "it is another file");
+    let (spill, path) = (open(&dir), dir.path().join(NAME));
+    spill.write(bytes(0)).await.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(spill.write(bytes(1)).await.is_err());
+    std::fs::write(&path, b"").unwrap();
+    assert!(spill.write(bytes(1)).await.is_err(), "it is another file");
+    // What waits is read all the same; then there is no need of the old one any more.
+    assert_eq!(drain(&spill).await, (all([0]), 0));
+    spill.write(bytes(1)).await.unwrap();
+    drop(spill);
+    assert_eq!(drain(&open(&dir)).await, (all([1]), 0));
 }
