@@ -8,6 +8,7 @@ use std::time::Duration;
 use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
 use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
 use slotwise_proto::v1::event_service_client::EventServiceClient;
+use slotwise_proto::v1::replay_service_client::ReplayServiceClient;
 use slotwise_proto::v1::report_service_client::ReportServiceClient;
 use slotwise_proto::v1::user_service_client::UserServiceClient;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -55,6 +56,7 @@ stubs! {
     AdDecisionServiceClient: DECISION_DEADLINE;
     CatalogServiceClient: ADMIN_DEADLINE;
     UserServiceClient: ADMIN_DEADLINE;
+    ReplayServiceClient: ADMIN_DEADLINE;
     ReportServiceClient: ADMIN_DEADLINE;
     EventServiceClient: ADMIN_DEADLINE;
     HealthClient: ADMIN_DEADLINE;

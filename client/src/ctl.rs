@@ -5,15 +5,18 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod accounts;
+mod chart;
 mod cli;
 mod commands;
 mod connect;
 mod error;
+mod events;
 mod input;
 mod mask;
 mod money;
 mod output;
 mod paging;
+mod report;
 mod spool;
 mod text;
 mod time;

@@ -56,6 +56,7 @@ pub mod stubs {
     pub use slotwise_proto::v1::ad_decision_service_client::AdDecisionServiceClient;
     pub use slotwise_proto::v1::catalog_service_client::CatalogServiceClient;
     pub use slotwise_proto::v1::event_service_client::EventServiceClient;
+    pub use slotwise_proto::v1::replay_service_client::ReplayServiceClient;
     pub use slotwise_proto::v1::report_service_client::ReportServiceClient;
     pub use slotwise_proto::v1::user_service_client::UserServiceClient;
     pub use tonic_health::pb::health_client::HealthClient;
@@ -69,6 +70,9 @@ pub type Catalog = Client<stubs::CatalogServiceClient<Channel>>;
 pub type Users = Client<stubs::UserServiceClient<Channel>>;
 /// Counts and bills, on the admin door.
 pub type Reports = Client<stubs::ReportServiceClient<Channel>>;
+/// Events of another time or another system, on the admin door. Its one call takes a stream:
+/// [`Client::send`]. A line counts once, so a file may be sent again as a whole.
+pub type Replays = Client<stubs::ReplayServiceClient<Channel>>;
 /// What happened to ads after they were chosen, on the event door.
 pub type Events = Client<stubs::EventServiceClient<Channel>>;
 /// gRPC health, on every door.

@@ -14,6 +14,7 @@
 //! | UpdateSegments, ForgetUser | again | done twice is done once |
 //! | RecordEvents | again | repeats are counted once |
 //! | Put..., Delete... | never | somebody else's change may have come in between |
+//! | ReplayEvents | never by itself | it is a stream; whoever holds the file may send it again: a line counts once |
 //! | Import, streams | never | one message of many may have been read |
 
 use std::time::Duration;

@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::ctl::connect::Catalog;
 use crate::ctl::error::Error;
-use crate::ctl::money::format_micros;
+use crate::ctl::money::{format_micros, format_nanos};
 use crate::ctl::time;
 
 /// How an account writes money and times.
@@ -27,6 +27,11 @@ impl Locale {
     /// An amount with its currency, where the account names one.
     pub(crate) fn money(&self, micros: i64) -> String {
         format!("{} {}", format_micros(micros), self.currency).trim_end().to_owned()
+    }
+
+    /// The same of the ledger's nanos.
+    pub(crate) fn nanos(&self, nanos: i64) -> String {
+        format!("{} {}", format_nanos(nanos), self.currency).trim_end().to_owned()
     }
 
     /// An instant of the wire in the account's time zone; empty when absent.

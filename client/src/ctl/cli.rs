@@ -13,6 +13,7 @@ pub(crate) mod bulk;
 pub(crate) mod campaign;
 pub(crate) mod choose;
 pub(crate) mod inventory;
+pub(crate) mod reports;
 pub(crate) mod secrets;
 pub(crate) mod user;
 pub(crate) mod values;
@@ -29,7 +30,8 @@ Examples:
   slotwisectl import catalog.ndjson
   slotwisectl campaign put alpina:roadster --account demo --cpm 2.50
   slotwisectl campaign pause alpina:roadster
-  slotwisectl choose news home-top --keyword car --count 3";
+  slotwisectl choose news home-top --keyword car --count 3
+  slotwisectl stats demo --by day,campaign";
 
 /// Runs a Slotwise ad server: its catalogue, its kill switch, its decisions.
 #[derive(Debug, Parser)]
@@ -119,6 +121,14 @@ pub(crate) enum Command {
     Choose(choose::Choose),
     /// Ask which ads all the zones of a page would show together: a dry run, too
     Page(choose::Page),
+    /// What was counted, minute by minute
+    Minutes(reports::Minutes),
+    /// What was counted, by day, site, zone, campaign and ad
+    Stats(reports::Stats),
+    /// The ads with most events of the last minutes
+    Top(reports::Top),
+    /// Count events of another time or another system, each line once
+    Replay(reports::Replay),
     /// Who changed what, and when
     Changes(bulk::Changes),
     /// Print a completion script for a shell
@@ -202,6 +212,14 @@ mod tests {
         bad("slotwisectl campaign put 7:x --replace");
         bad("slotwisectl campaign put 7:x --daily 0.0000001");
         bad("slotwisectl ad put 7:x a --from x.json --ecpm 1");
+        bad("slotwisectl minutes demo --watch --last 1h");
+        bad("slotwisectl minutes demo --last 1h --from 2026-11-30");
+        bad("slotwisectl minutes demo --ad top");
+        bad("slotwisectl stats demo --by hour");
+        bad("slotwisectl stats demo --zone top");
+        bad("slotwisectl stats demo --format csv --json");
+        bad("slotwisectl replay");
+        bad("slotwisectl replay log.csv --column when=timestamp");
         bad("slotwisectl campaign list --limit 0");
         bad("slotwisectl --timeout 0s account list");
         bad("slotwisectl --admin-addr nowhere account list");

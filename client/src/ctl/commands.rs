@@ -8,7 +8,7 @@ use prost_types::FieldMask;
 use slotwise_proto::v1::CatalogChange;
 
 use crate::ctl::cli::{Cli, Command, Globals};
-use crate::ctl::connect::{Catalog, Decisions, Door, Linked, Users};
+use crate::ctl::connect::{Catalog, Decisions, Door, Linked, Replays, Reports, Users};
 use crate::ctl::error::Error;
 use crate::ctl::input;
 use crate::ctl::mask;
@@ -26,8 +26,12 @@ mod completions;
 mod explain;
 mod export;
 mod import;
+mod minutes;
 mod nodes;
+mod replay;
 mod site;
+mod stats;
+mod top;
 mod user;
 mod zone;
 
@@ -43,6 +47,14 @@ impl Context {
     }
 
     async fn users(&self) -> Result<Users, Error> {
+        self.connect(self.globals.admin_door()).await
+    }
+
+    async fn reports(&self) -> Result<Reports, Error> {
+        self.connect(self.globals.admin_door()).await
+    }
+
+    async fn replays(&self) -> Result<Replays, Error> {
         self.connect(self.globals.admin_door()).await
     }
 
@@ -103,6 +115,10 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Error> {
         Command::Nodes => nodes::run(&mut context).await,
         Command::Choose(args) => choose::run(&mut context, args).await,
         Command::Page(args) => choose::run_page(&mut context, args).await,
+        Command::Minutes(args) => minutes::run(&mut context, args).await,
+        Command::Stats(args) => stats::run(&mut context, args).await,
+        Command::Top(args) => top::run(&mut context, args).await,
+        Command::Replay(args) => replay::run(&mut context, args).await,
         Command::Changes(args) => changes::run(&mut context, args).await,
         Command::Completions { shell } => completions::run(shell),
     };

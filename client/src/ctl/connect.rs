@@ -7,7 +7,10 @@ use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::ctl::error::Error;
-use crate::stubs::{AdDecisionServiceClient, CatalogServiceClient, UserServiceClient};
+use crate::stubs::{
+    AdDecisionServiceClient, CatalogServiceClient, ReplayServiceClient, ReportServiceClient,
+    UserServiceClient,
+};
 use crate::{Address, Answers, Call, Client, Options, Stub, Tls, Token};
 
 /// One of the server's listeners, and how to talk to it.
@@ -65,6 +68,10 @@ pub(crate) struct Linked<C> {
 pub(crate) type Catalog = Linked<CatalogServiceClient<Channel>>;
 /// Visitors on the admin door.
 pub(crate) type Users = Linked<UserServiceClient<Channel>>;
+/// Counts on the admin door.
+pub(crate) type Reports = Linked<ReportServiceClient<Channel>>;
+/// Replays on the admin door.
+pub(crate) type Replays = Linked<ReplayServiceClient<Channel>>;
 /// Decisions on the decision door.
 pub(crate) type Decisions = Linked<AdDecisionServiceClient<Channel>>;
 

@@ -1,7 +1,7 @@
 //! Money as people write it and as the wire carries it: integer micros, never a float.
 
-const MICROS_PER_UNIT: u64 = 1_000_000;
 const DECIMALS_MAX: usize = 6;
+const NANO_DECIMALS: usize = 9;
 /// What is always shown: 5.5 prints as 5.50.
 const DECIMALS_MIN: usize = 2;
 
@@ -30,13 +30,21 @@ fn not_an_amount() -> String {
 
 /// A decimal amount with at least two decimals and no zeros beyond them.
 pub(crate) fn format_micros(micros: i64) -> String {
-    let sign = if micros < 0 { "-" } else { "" };
-    let size = micros.unsigned_abs();
-    let mut decimals = format!("{:0DECIMALS_MAX$}", size % MICROS_PER_UNIT);
-    while decimals.len() > DECIMALS_MIN && decimals.ends_with('0') {
-        decimals.pop();
-    }
-    format!("{sign}{}.{decimals}", size / MICROS_PER_UNIT)
+    format_parts(micros, DECIMALS_MAX)
+}
+
+/// The same of the ledger's nanos: up to nine decimals.
+pub(crate) fn format_nanos(nanos: i64) -> String {
+    format_parts(nanos, NANO_DECIMALS)
+}
+
+fn format_parts(amount: i64, decimals_max: usize) -> String {
+    let sign = if amount < 0 { "-" } else { "" };
+    // At least one digit before the point.
+    let digits = format!("{:0>width$}", amount.unsigned_abs(), width = decimals_max + 1);
+    let (whole, decimals) = digits.split_at(digits.len() - decimals_max);
+    let kept = decimals.trim_end_matches('0').len().max(DECIMALS_MIN);
+    format!("{sign}{whole}.{}", &decimals[..kept])
 }
 
 #[cfg(test)]
@@ -73,5 +81,18 @@ mod tests {
         assert_eq!(format_micros(1_230_000_500), "1230.0005");
         assert_eq!(format_micros(-10_000), "-0.01");
         assert_eq!(format_micros(i64::MIN), "-9223372036854.775808");
+        assert_eq!(format_micros(0), "0.00");
+    }
+
+    #[test]
+    fn nanos_print_exactly() {
+        // 12,345 cents.
+        assert_eq!(format_nanos(12_345 * 10_000_000), "123.45");
+        assert_eq!(format_nanos(1), "0.000000001");
+        assert_eq!(format_nanos(-1_500_000_000), "-1.50");
+        assert_eq!(format_nanos(0), "0.00");
+        let tenths: i64 = (0..10).map(|_| 100_000_000).sum();
+        assert_eq!(format_nanos(tenths), "1.00");
+        assert_eq!(format_nanos(i64::MIN), "-9223372036.854775808");
     }
 }

@@ -65,6 +65,11 @@ impl Output {
         writeln!(self.out, "{}", table.trim_fmt()).map_err(Error::output)
     }
 
+    /// Text as it is: whoever calls has made it harmless.
+    pub(crate) fn raw(&mut self, text: &str) -> Result<(), Error> {
+        self.out.write_all(text.as_bytes()).map_err(Error::output)
+    }
+
     /// A message in its JSON form, on one line.
     pub(crate) fn message<M: Message + Name>(&mut self, message: &M) -> Result<(), Error> {
         self.out.write_all(json_line(message).as_bytes()).map_err(Error::output)

@@ -145,7 +145,7 @@ fn cut(shown: u64, count: u64) {
 }
 
 /// A progress bar on a terminal, else nothing.
-fn bar(doing: &'static str, length: Option<u64>) -> ProgressBar {
+pub(super) fn bar(doing: &'static str, length: Option<u64>) -> ProgressBar {
     // indicatif draws nothing where standard error is no terminal.
     let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
     let template = match length {
