@@ -10,14 +10,8 @@ use super::window::Window;
 use super::{Last, Matches, Part, Scan, wait};
 use crate::index::ZoneBlock;
 
-/// Rows of 64 ads: they are cleared for each search.
-const ROWS: usize = 32;
-/// Ads of a small zone at most. At 2,000 ads every kind of question measured gains; at 4,000 those
-/// that end after a look at a few ads take a third longer than by a walk over the lists.
-pub(super) const TALLY_ADS_MAX: usize = ROWS * 64;
-
 /// How many matches each ad of a zone has.
-pub(super) struct Tally<const BITS: usize> {
+pub(super) struct Tally<const BITS: usize, const ROWS: usize> {
     counts: Window<BITS, ROWS>,
     /// Which ads have a match.
     any: [u64; ROWS],
@@ -26,7 +20,7 @@ pub(super) struct Tally<const BITS: usize> {
     steps: usize,
 }
 
-impl<const BITS: usize> Tally<BITS> {
+impl<const BITS: usize, const ROWS: usize> Tally<BITS, ROWS> {
     pub(super) fn new(block: &ZoneBlock, lists: &[u32]) -> Self {
         let mut tally = Self { counts: Window::new(), any: [0; ROWS], most: 0, steps: 0 };
         for list in lists {
@@ -56,7 +50,7 @@ impl<const BITS: usize> Tally<BITS> {
     }
 }
 
-impl<const BITS: usize> Matches for Tally<BITS> {
+impl<const BITS: usize, const ROWS: usize> Matches for Tally<BITS, ROWS> {
     fn has(&self, position: u32) -> bool {
         self.any[position as usize / 64 % ROWS] >> (position % 64) & 1 == 1
     }
@@ -73,7 +67,9 @@ impl<const BITS: usize> Matches for Tally<BITS> {
     }
 }
 
-impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, Tally<BITS>, A> {
+impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool>
+    Scan<'_, Tally<BITS, ROWS>, A>
+{
     /// Offers the ads that have just so many matches: in order of what they score, so the first
     /// that is not good enough is the last.
     fn with_just(&mut self, matched: usize, part: &Part) {

@@ -104,19 +104,16 @@ impl<'s> Top<'s> {
             }
             return;
         }
-        // In the place of the worst, where there are enough.
-        let mut at = match self.is_full() {
-            true => end - 1,
-            false => {
-                self.ranking.push(candidate);
-                self.ranking.len() - 1
-            }
-        };
-        while at > self.before && self.ranking[at - 1] < candidate {
-            self.ranking[at] = self.ranking[at - 1];
-            at -= 1;
+        // From the end: what comes later mostly is worse, and most searches want few.
+        let better = self.ranking[self.before..].iter().rposition(|one| *one > candidate);
+        let at = better.map_or(self.before, |better| self.before + better + 1);
+        if self.is_full() {
+            // The worst makes room.
+            self.ranking.copy_within(at..end - 1, at + 1);
+            self.ranking[at] = candidate;
+        } else {
+            self.ranking.insert(at, candidate);
         }
-        self.ranking[at] = candidate;
         if self.ranking.len() == end {
             self.raise();
         }
