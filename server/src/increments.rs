@@ -5,13 +5,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use slotwise_core::model::{AccountSerial, AdSerial, ZoneSerial};
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
-use crate::events::Kind;
+use crate::events::{Event, Kind, Lost, Recorder};
 use crate::limits::{INCREMENT_FLUSH_INTERVAL, INCREMENT_SUMS_MAX};
 use crate::ports::{Day, IncrementBatch, IncrementStore, PairEstimate, StoreError};
 use crate::serials::Serials;
@@ -72,6 +74,28 @@ impl Increments {
 
     fn take(&self) -> HashMap<Cell, Sum> {
         std::mem::take(&mut *self.sums.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Records, and counts what was recorded and is a person's.
+pub struct Tallied {
+    /// Makes events durable.
+    pub recorder: Arc<dyn Recorder>,
+    /// Where they are counted then.
+    pub increments: Arc<Increments>,
+}
+
+#[async_trait]
+impl Recorder for Tallied {
+    async fn record(&self, events: Vec<Event>) -> Result<(), Lost> {
+        let counted = events.iter().filter(|event| event.filtered_by.is_none());
+        let counted = counted.map(|event| (event.showing, event.kind, event.at_us));
+        let counted: SmallVec<[_; 1]> = counted.collect();
+        self.recorder.record(events).await?;
+        for (showing, kind, at_us) in counted {
+            self.increments.add(&showing, kind, at_us);
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,42 @@
+//! The estimates: sums of this process, on their way to the store.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::increments::{Flusher, Increments};
+use crate::ports::IncrementStore;
+use crate::serials::Serials;
+use crate::telemetry::Counters;
+
+/// What adds up impressions and clicks.
+pub(super) struct Estimates {
+    /// What the event door counts in.
+    pub(super) increments: Arc<Increments>,
+    stop: oneshot::Sender<()>,
+    flushing: JoinHandle<()>,
+}
+
+impl Estimates {
+    /// Begins to flush into `store`.
+    pub(super) fn start(
+        store: Arc<dyn IncrementStore>,
+        serials: Arc<Serials>,
+        counters: &Arc<Counters>,
+    ) -> anyhow::Result<Self> {
+        let mut sender = [0; 8];
+        getrandom::fill(&mut sender)?;
+        let increments = Arc::new(Increments::new(Arc::clone(counters)));
+        let sums = Arc::clone(&increments);
+        let flusher = Flusher::new(sums, store, serials, u64::from_le_bytes(sender));
+        let (stop, stopped) = oneshot::channel();
+        Ok(Self { increments, stop, flushing: tokio::spawn(flusher.run(stopped)) })
+    }
+
+    /// Flushes once more, and ends.
+    pub(super) async fn stop(self) {
+        drop(self.stop);
+        let _ = self.flushing.await;
+    }
+}
