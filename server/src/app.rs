@@ -3,6 +3,7 @@
 mod clock;
 mod decisions;
 mod doors;
+mod events;
 mod guards;
 mod identity;
 mod lock;
@@ -21,7 +22,7 @@ pub use clock::SystemClock;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::doors::{Admin, Chooser, Users};
+use crate::doors::{Admin, Chooser, Landings, Users};
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
@@ -98,6 +99,8 @@ impl App {
         }
 
         let counters = Arc::<Counters>::default();
+        let landings = Landings::new(Arc::clone(&node.serials), Arc::clone(&stores.catalog));
+        let events = events::events(config, stores.token_secret, landings, &clock, &counters)?;
         let visitors = VisitorHash::new(&stores.visitor_secret);
         let chooser = Chooser {
             index: Arc::clone(&node.index),
@@ -112,7 +115,8 @@ impl App {
         let in_flight = Arc::clone(&node.in_flight);
         let served = refresh.served();
         let admin = Arc::new(Admin::new(catalog, node, served, Arc::clone(&fleet), users));
-        let doors = Doors::open(config, guards, chooser, Arc::clone(&admin), in_flight).await?;
+        let doors =
+            Doors::open(config, guards, chooser, events, Arc::clone(&admin), in_flight).await?;
         let tasks = vec![
             fleet.beat(),
             standing::write_back(Arc::clone(&admin)),

@@ -3,6 +3,7 @@
 
 mod admin;
 mod calls;
+mod events;
 mod grpc;
 mod health;
 mod held;
@@ -13,6 +14,7 @@ mod tls;
 
 pub use admin::{Admin, AdminDoor, Identities, Token, Users};
 pub use calls::Calls;
+pub use events::{EventDoor, Events, Landings};
 pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};
 pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max, serve, server};

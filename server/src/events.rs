@@ -7,9 +7,11 @@
 
 pub mod batch;
 mod id;
+mod lives;
 mod partition;
 
 pub use id::EventId;
+pub use lives::Lives;
 pub use partition::{HotAd, HotAds, PARTITIONS, Partition};
 
 use async_trait::async_trait;

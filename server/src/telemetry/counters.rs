@@ -18,17 +18,42 @@ pub enum Metric {
     KeywordsIgnored,
     /// Decisions made without the visitor's profile, as it was not to be had.
     ProfilesUnavailable,
+    /// Calls of the event door that were answered, and what they told is durable.
+    EventCallsTaken,
+    /// Calls of the event door that were answered and do not count: HEAD, prefetches.
+    EventCallsUncounted,
+    /// Calls of the event door refused: a token that is bad or too old, or something ill-formed.
+    EventCallsRefused,
+    /// Calls of the event door whose events could not be made durable, or whose ad could not be
+    /// named: our fault.
+    EventCallsFailed,
+    /// Calls of the event door that the caller gave up.
+    EventCallsCancelled,
+    /// Events that were accepted; repeats included.
+    EventsAccepted,
+    /// Events of known bots: logged, and not counted.
+    EventsFiltered,
+    /// Events that were refused.
+    EventsRefused,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 14] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
         Self::DecisionsCancelled,
         Self::KeywordsIgnored,
         Self::ProfilesUnavailable,
+        Self::EventCallsTaken,
+        Self::EventCallsUncounted,
+        Self::EventCallsRefused,
+        Self::EventCallsFailed,
+        Self::EventCallsCancelled,
+        Self::EventsAccepted,
+        Self::EventsFiltered,
+        Self::EventsRefused,
     ];
 }
 
@@ -55,24 +80,36 @@ impl Counters {
 #[derive(Debug)]
 pub struct Outcome {
     counters: Arc<Counters>,
-    metric: Metric,
+    metric: Option<Metric>,
 }
 
 impl Outcome {
-    /// A request that has begun.
+    /// A decision that has begun.
     pub fn new(counters: &Arc<Counters>) -> Self {
-        Self { counters: Arc::clone(counters), metric: Metric::DecisionsCancelled }
+        Self { counters: Arc::clone(counters), metric: Some(Metric::DecisionsCancelled) }
+    }
+
+    /// A call of the event door that has begun.
+    pub fn of_event_call(counters: &Arc<Counters>) -> Self {
+        Self { counters: Arc::clone(counters), metric: Some(Metric::EventCallsCancelled) }
     }
 
     /// The request ended so.
     pub fn is(mut self, metric: Metric) {
-        self.metric = metric;
+        self.metric = Some(metric);
+    }
+
+    /// The request goes on, and is counted by whoever has it now.
+    pub fn goes_on(mut self) {
+        self.metric = None;
     }
 }
 
 impl Drop for Outcome {
     fn drop(&mut self) {
-        self.counters.add(self.metric, 1);
+        if let Some(metric) = self.metric {
+            self.counters.add(metric, 1);
+        }
     }
 }
 
@@ -85,8 +122,14 @@ mod tests {
         let counters = Arc::new(Counters::default());
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
-        let counts = Metric::ALL.map(|metric| counters.get(metric));
-        assert_eq!(counts, [1, 0, 0, 1, 0, 0]);
+        drop(Outcome::of_event_call(&counters));
+        for metric in Metric::ALL {
+            let is_told = matches!(
+                metric,
+                Metric::DecisionsFilled | Metric::DecisionsCancelled | Metric::EventCallsCancelled
+            );
+            assert_eq!(counters.get(metric), u64::from(is_told), "{metric:?}");
+        }
     }
 
     #[test]

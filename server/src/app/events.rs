@@ -1,0 +1,60 @@
+//! What the event door works with.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+
+use crate::bots::Bots;
+use crate::config::Config;
+use crate::doors::{Events, Landings};
+use crate::events::{Event, Lost, Recorder, Settling};
+use crate::ports::Clock;
+use crate::telemetry::Counters;
+use crate::tokens::{Showing, TokenKeys};
+
+/// Gathers it.
+pub(super) fn events(
+    config: &Config,
+    token_secret: [u8; 32],
+    landings: Landings,
+    clock: &Arc<dyn Clock>,
+    counters: &Arc<Counters>,
+) -> anyhow::Result<Events> {
+    let keys = TokenKeys::new(&[(FIRST_KEY, token_secret)])?;
+    Ok(Events {
+        keys: Arc::new(ArcSwap::from_pointee(keys)),
+        lives: config.lives,
+        trusts_occurred_at: config.events_trust_occurred_at,
+        landings,
+        recorder: Arc::new(NoLog),
+        settling: Arc::new(NothingHeld),
+        clock: Arc::clone(clock),
+        bots: Bots::known().context("what was built in")?,
+        counters: Arc::clone(counters),
+    })
+}
+
+/// The number of the key that the store makes by itself.
+const FIRST_KEY: u8 = 1;
+
+/// No log is wired to the doors: every event is lost, and the door says so.
+struct NoLog;
+
+#[async_trait]
+impl Recorder for NoLog {
+    async fn record(&self, _: Vec<Event>) -> Result<(), Lost> {
+        Err(Lost)
+    }
+}
+
+/// No decision of this version holds anything until its impression: `ON_IMPRESSION` is refused.
+struct NothingHeld;
+
+#[async_trait]
+impl Settling for NothingHeld {
+    async fn seen(&self, _: &Showing, _: i64) {}
+
+    async fn lost(&self, _: &Showing, _: i64) {}
+}
