@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 
 use crate::bots::Bots;
@@ -12,7 +11,7 @@ use crate::doors::{Events, Landings};
 use crate::events::{Event, Lost, Recorder, Settling};
 use crate::ports::Clock;
 use crate::telemetry::Counters;
-use crate::tokens::{Showing, TokenKeys};
+use crate::tokens::{CurrentKeys, Showing, TokenKeys};
 
 /// Gathers it.
 pub(super) fn events(
@@ -22,9 +21,9 @@ pub(super) fn events(
     clock: &Arc<dyn Clock>,
     counters: &Arc<Counters>,
 ) -> anyhow::Result<Events> {
-    let keys = TokenKeys::new(&[(FIRST_KEY, token_secret)])?;
+    let keys = CurrentKeys::fixed(TokenKeys::new(&[(STORED_KEY, token_secret)])?);
     Ok(Events {
-        keys: Arc::new(ArcSwap::from_pointee(keys)),
+        keys: Arc::new(keys),
         lives: config.lives,
         trusts_occurred_at: config.events_trust_occurred_at,
         landings,
@@ -37,7 +36,7 @@ pub(super) fn events(
 }
 
 /// The number of the key that the store makes by itself.
-const FIRST_KEY: u8 = 1;
+const STORED_KEY: u8 = 0;
 
 /// No log is wired to the doors: every event is lost, and the door says so.
 struct NoLog;

@@ -10,7 +10,6 @@ mod visit;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use slotwise_proto::v1::event_service_server::{EventService, EventServiceServer};
 use slotwise_proto::v1::{RecordEventsRequest, RecordEventsResponse};
 use tonic::service::Routes;
@@ -25,12 +24,12 @@ use crate::events::{Kind, Lives, Recorder, Settling};
 use crate::limits::EVENT_MESSAGE_BYTES_MAX;
 use crate::ports::Clock;
 use crate::telemetry::Counters;
-use crate::tokens::{Showing, TokenKeys};
+use crate::tokens::{CurrentKeys, Showing};
 
 /// What the event door works with.
 pub struct Events {
     /// What tokens are opened with, now.
-    pub keys: Arc<ArcSwap<TokenKeys>>,
+    pub keys: Arc<CurrentKeys>,
     /// How long tokens may be used.
     pub lives: Lives,
     /// Whether callers are believed when they say when something happened.
@@ -61,7 +60,7 @@ enum Untaken {
 impl Events {
     /// The showing that `token` names, if something of `kind` may have happened to it at `at_us`.
     fn open(&self, token: &[u8], kind: Kind, at_us: i64) -> Result<Showing, Untaken> {
-        let showing = self.keys.load().open(token).map_err(|_| Untaken::BadToken)?;
+        let showing = self.keys.current().open(token).map_err(|_| Untaken::BadToken)?;
         if self.lives.are_over(kind, &showing, at_us) {
             return Err(Untaken::Expired);
         }

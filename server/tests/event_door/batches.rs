@@ -12,9 +12,11 @@ use slotwise_proto::v1::{
 use slotwise_server::events::{Event, Kind};
 use slotwise_server::telemetry::Metric;
 use slotwise_server::tokens::Showing;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tonic::Code;
 
-use crate::bench::{Door, Http1, ISSUED_MS, Reply, event, showing};
+use crate::bench::{Door, ISSUED_MS, Reply, event, showing};
 use crate::support::{NOON_US, refused_fields};
 
 const SECOND_US: i64 = 1_000_000;
@@ -291,9 +293,14 @@ async fn a_bot_that_runs_a_page_is_filtered_and_a_server_is_not() {
 #[tokio::test]
 async fn a_body_that_does_not_end_is_no_call() {
     let door = Door::open().await;
-    let mut cut = Http1::connect(door.addr).await;
-    let length: (&str, &[u8]) = ("content-length", b"500");
-    cut.send("PUT", "/events", &[JSON, length], b"{").await;
+    let mut cut = TcpStream::connect(door.addr).await.unwrap();
+    let head = "POST /events HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n\r\n";
+    cut.write_all(format!("{head}{{\"events\":[").as_bytes()).await.unwrap();
     drop(cut);
+    let ended = || door.count(Metric::EventCallsRefused) + door.count(Metric::EventCallsCancelled);
+    while ended() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert_eq!(ended(), 1);
     assert_eq!(door.recorded(), []);
 }

@@ -22,7 +22,7 @@ use slotwise_server::serials::{NamedAd, Serials};
 use slotwise_server::store::embedded::EmbeddedCatalog;
 use slotwise_server::telemetry::{Counters, Metric};
 use slotwise_server::testing::ManualClock;
-use slotwise_server::tokens::{PriceKind, Showing, TokenKeys};
+use slotwise_server::tokens::{CurrentKeys, PriceKind, Showing, TokenKeys};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -148,7 +148,10 @@ impl Door {
         let (recorder, settled) = (Arc::<Remembering>::default(), Arc::<Settled>::default());
         let [hour, day] = [3_600, 86_400].map(std::time::Duration::from_secs);
         let events = Events {
-            keys: Arc::clone(&keys),
+            keys: Arc::new(CurrentKeys::of({
+                let keys = Arc::clone(&keys);
+                move || keys.load_full()
+            })),
             lives: Lives { impression: hour, click: day, conversion: day * 30 },
             trusts_occurred_at,
             landings: Landings::new(serials, Arc::clone(&store)),

@@ -14,10 +14,10 @@ use crate::support::{NOON_US, ad, campaign, catalog, import, place, served};
 /// A token of the ad `x:1` / `unit`, as the server would make it.
 async fn token(server: &Server, unit: &str) -> String {
     let store = server.app().admin.catalog.store();
-    let secret = store.secret("token-keys").await.unwrap();
+    let secret = store.secret("token-key").await.unwrap();
     let (_, rows) = store.get(&[Key::Ad("x:1".into(), unit.into())]).await.unwrap();
     let showing = Showing { ad: AdSerial(rows[0].serial), ..showing(1) };
-    TokenKeys::new(&[(1, secret)]).unwrap().seal(&showing)
+    TokenKeys::new(&[(0, secret)]).unwrap().seal(&showing)
 }
 
 async fn lead(server: &Server, token: &str) -> Option<String> {
