@@ -7,6 +7,7 @@ mod events;
 mod guards;
 mod identity;
 mod lock;
+mod recording;
 mod standing;
 mod stores;
 
@@ -19,6 +20,7 @@ use slotwise_core::index::Index;
 use tokio::task::JoinHandle;
 
 pub use clock::SystemClock;
+pub use recording::Recording;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
@@ -39,6 +41,8 @@ use stores::{FIRST_LOAD_MAX, Stores};
 pub struct App {
     /// What the admin door answers from.
     pub admin: Arc<Admin>,
+    /// What the event doors record with.
+    pub recording: Recording,
     doors: Doors,
     profiles: Arc<dyn ProfileStore>,
     counters: Arc<Counters>,
@@ -83,9 +87,12 @@ impl App {
             stores.disk,
             Arc::clone(&clock),
         )?;
+        let counters = Arc::<Counters>::default();
+        let recording = Recording::open(config, stores.log, &counters)?;
         let senses = Senses {
             served: refresh.served(),
             profiles: stores.profiles.degraded(),
+            events: recording.degraded.clone(),
             forgets: stores.profiles.forgets(),
             clock: Arc::clone(&clock),
         };
@@ -98,9 +105,9 @@ impl App {
             wait_for_check(&mut refresh.served()).await;
         }
 
-        let counters = Arc::<Counters>::default();
         let landings = Landings::new(Arc::clone(&node.serials), Arc::clone(&stores.catalog));
-        let events = events::events(config, stores.token_secret, landings, &clock, &counters)?;
+        let events =
+            events::events(config, stores.token_secret, landings, &recording, &clock, &counters)?;
         let visitors = VisitorHash::new(&stores.visitor_secret);
         let chooser = Chooser {
             index: Arc::clone(&node.index),
@@ -125,6 +132,7 @@ impl App {
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {
             admin,
+            recording,
             doors,
             profiles: stores.profiles,
             counters,
@@ -155,11 +163,12 @@ impl App {
         &self.counters
     }
 
-    /// Makes all exposures so far durable.
+    /// Makes all events and exposures so far durable.
     ///
     /// # Errors
-    /// When the disk or the store refuses it.
+    /// When the disk or the store refuses the exposures.
     pub async fn flush(&self) -> anyhow::Result<()> {
+        self.recording.flush().await;
         Ok(self.profiles.flush().await?)
     }
 
@@ -176,8 +185,8 @@ impl App {
         self.admin.fleet.leave().await;
         let left = self.shutdown_deadline.saturating_sub(began.elapsed());
         // The disk gets its time even where the callers took it all.
-        let flush = tokio::time::timeout(left.max(Duration::from_secs(1)), self.profiles.flush());
-        flush.await.context("exposures were not written in time")??;
+        let flush = tokio::time::timeout(left.max(Duration::from_secs(1)), self.flush());
+        flush.await.context("events or exposures were not written in time")??;
         let counts = Metric::ALL.map(|metric| (metric, self.counters.get(metric)));
         tracing::info!(
             ?counts,

@@ -52,6 +52,8 @@ pub struct Config {
     pub node_id: Option<String>,
     /// Where the embedded store keeps its files, and any other store's node its copy.
     pub data_dir: PathBuf,
+    /// Bytes of the file that events wait in while their log is away.
+    pub spill_bytes_max: u64,
     /// Threads that answer decisions.
     pub decision_threads: usize,
     /// How long a stop may take.
@@ -100,6 +102,9 @@ impl Config {
             data_dir: effective.parse("data_dir", |text| match text {
                 "" => Err("is empty; a directory such as ./slotwise-data would do"),
                 path => Ok(PathBuf::from(path)),
+            })?,
+            spill_bytes_max: effective.parse("spill_bytes_max", |text| {
+                text.parse().map_err(|_| "is no number of bytes, such as 1073741824")
             })?,
             decision_threads: effective.parse("decision_threads", threads)?,
             shutdown_deadline: seconds("shutdown_deadline_s")?,
@@ -187,6 +192,7 @@ mod tests {
         assert_eq!(config.event_addr, "127.0.0.1:7071".parse().unwrap());
         assert_eq!(config.admin_addr, "127.0.0.1:7072".parse().unwrap());
         assert_eq!(config.data_dir, PathBuf::from("./slotwise-data"));
+        assert_eq!(config.spill_bytes_max, crate::limits::SPILL_BYTES_DEFAULT);
         assert_eq!(config.shutdown_deadline, Duration::from_secs(10));
         assert_eq!(config.catalog_stale_after, None);
         assert!(!config.events_trust_occurred_at);
@@ -260,6 +266,7 @@ mod tests {
             ("data_dir", ""),
             ("decision_threads", "-1"),
             ("decision_threads", "5000"),
+            ("spill_bytes_max", "1 GiB"),
             ("shutdown_deadline_s", "soon"),
             ("events_trust_occurred_at", "maybe"),
             ("impression_life_s", "0"),

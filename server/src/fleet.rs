@@ -23,6 +23,8 @@ pub struct Senses {
     pub served: watch::Receiver<Served>,
     /// What is wrong with the profiles.
     pub profiles: watch::Receiver<String>,
+    /// What is wrong between the events and their log.
+    pub events: watch::Receiver<String>,
     /// What has been forgotten here.
     pub forgets: watch::Receiver<u64>,
     /// The time, to compare with the store's.
@@ -83,7 +85,8 @@ impl Fleet {
     pub fn beat(self: &Arc<Self>) -> JoinHandle<()> {
         let fleet = Arc::clone(self);
         tokio::spawn(async move {
-            let Senses { mut served, mut profiles, mut forgets, .. } = fleet.senses.clone();
+            let Senses { mut served, mut profiles, mut events, mut forgets, .. } =
+                fleet.senses.clone();
             loop {
                 let last = served.borrow_and_update().clone();
                 fleet.report().await;
@@ -95,6 +98,7 @@ impl Fleet {
                 tokio::select! {
                     Ok(_) = served.wait_for(is_news) => {}
                     Ok(()) = profiles.changed() => {}
+                    Ok(()) = events.changed() => {}
                     Ok(()) = forgets.changed() => {}
                     () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
                 }
@@ -131,7 +135,11 @@ impl Fleet {
 
     fn own_report(&self) -> NodeReport {
         let served = self.senses.served.borrow().clone();
-        let mut reasons = vec![served.degraded_reason, self.senses.profiles.borrow().clone()];
+        let mut reasons = vec![
+            served.degraded_reason,
+            self.senses.profiles.borrow().clone(),
+            self.senses.events.borrow().clone(),
+        ];
         let skew_us = *self.skew_us.borrow();
         if Duration::from_micros(skew_us.unsigned_abs()) > CLOCK_SKEW_MAX {
             let skew_s = skew_us as f64 / 1e6;

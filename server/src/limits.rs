@@ -260,6 +260,38 @@ pub const LANDING_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Holds of one call that are settled at once: the store answers many over one connection.
 pub const SETTLED_AT_ONCE_MAX: usize = 64;
 
+// ---- Events on their way to the log ----------------------------------------------------------
+
+/// Events that wait for the log; further callers wait for room. A second and a half of the
+/// mission's load, some 15 MB: more than waits where the log answers at all.
+pub const EVENTS_WAITING_MAX: usize = 65_536;
+/// Events in one batch of the log: at the usual 100 bytes 400 KB, so that a counter takes several
+/// of them into one transaction, and a Redis is not busy for long with one.
+pub const LOG_BATCH_EVENTS_MAX: usize = 4_096;
+/// An append that has not answered within this has failed, and its events go to the disk. Above
+/// what a healthy store ever takes, and a click waits for it, so not much.
+pub const LOG_APPEND_MAX: Duration = Duration::from_secs(2);
+const _: () = assert!(LOG_APPEND_MAX.as_millis() > REDIS_CALL_MAX.as_millis());
+/// Where the disk has not taken what is spilled within this, it is lost: the visitor goes on.
+pub const SPILL_WRITE_MAX: Duration = Duration::from_secs(2);
+/// Bytes of the spill file; the default of `spill_bytes_max`: four minutes of the mission's load, or
+/// two days of fifty events a second.
+pub const SPILL_BYTES_DEFAULT: u64 = 1 << 30;
+/// Bytes of one frame of it; a larger number is damage. A batch of events with the longest ids
+/// that a door takes fits.
+pub const SPILL_FRAME_BYTES_MAX: usize = 8 << 20;
+/// Bytes of it that go to the log at once, but for the last frame: few appends, each within
+/// [`LOG_APPEND_MAX`] on a slow machine.
+pub const SPILL_PORTION_BYTES: u64 = 1 << 20;
+/// While the log is away, it is tried this often.
+pub const SPILL_RETRY: Duration = Duration::from_millis(500);
+/// Batches that one transaction trims on the embedded store: about 10 ms of its writer.
+pub const LOG_TRIM_ROWS: usize = 1_000;
+/// Batches that one command trims on Redis: about a millisecond.
+pub const REDIS_TRIM_BATCHES: usize = 1_000;
+/// Batches that one command reads from Redis.
+pub const REDIS_READ_BATCHES_MAX: usize = 256;
+
 // ---- Redis -----------------------------------------------------------------------------------
 
 /// A call to Redis that has no reply within this has none: the connection is made anew. Ten times

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slotwise_core::model::AccountSerial;
-use slotwise_server::ports::{CatalogStore, Clock, ProfileStore, VisitorKey};
-use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedProfiles};
-use slotwise_server::store::redis::{Redis, RedisCatalog, RedisProfiles};
+use slotwise_server::app::SystemClock;
+use slotwise_server::events::Partition;
+use slotwise_server::ports::{CatalogStore, Clock, EventLog, Position, ProfileStore, VisitorKey};
+use slotwise_server::store::embedded::{EmbeddedCatalog, EmbeddedLog, EmbeddedProfiles};
+use slotwise_server::store::redis::{Redis, RedisCatalog, RedisLog, RedisProfiles};
 
 use crate::redis_server::{RedisCluster, RedisServer};
 
@@ -29,6 +31,8 @@ mod commits;
 mod feed;
 #[path = "conformance/listing.rs"]
 mod listing;
+#[path = "conformance/log.rs"]
+mod log;
 #[path = "conformance/profiles.rs"]
 mod profiles;
 #[path = "conformance/profiles_users.rs"]
@@ -45,6 +49,9 @@ trait Harness: Sync {
 
     /// Opens the profiles, with this clock.
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore>;
+
+    /// Opens the log of events. What an earlier opening acknowledged is there.
+    async fn log(&self) -> Arc<dyn EventLog>;
 }
 
 /// Makes one test of each function, over a fresh harness.
@@ -93,6 +100,20 @@ macro_rules! suite {
                 what_is_made_again_leaves_the_old_one_its_serial
                 what_a_large_change_brings_and_takes_is_found
                 what_was_deleted_long_ago_is_forgotten
+            }
+            log {
+                batches_come_back_byte_for_byte_in_order
+                an_empty_partition_ends_at_once
+                a_read_goes_on_after_what_was_read
+                a_read_stays_within_its_bytes_but_for_one_batch
+                partitions_know_nothing_of_each_other
+                one_append_may_have_several_batches_of_a_partition
+                what_was_appended_survives_reopening
+                parallel_appends_lose_and_double_nothing
+                a_reader_misses_nothing_that_is_appended_meanwhile
+                a_trim_drops_what_was_counted_and_is_old
+                a_trim_of_much_drops_all_of_it
+                no_position_is_given_twice
             }
             together {
                 a_secret_is_the_same_for_everyone
@@ -166,6 +187,10 @@ impl Harness for Embedded {
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
         Arc::new(EmbeddedProfiles::open(self.0.path(), clock).unwrap())
     }
+
+    async fn log(&self) -> Arc<dyn EventLog> {
+        Arc::new(EmbeddedLog::open(self.0.path(), Arc::new(SystemClock)).unwrap())
+    }
 }
 
 /// Accounts that profiles may be of: serials 1 to 9.
@@ -217,6 +242,20 @@ impl OnRedis {
 }
 
 impl Harness for OnRedis {
+    async fn log(&self) -> Arc<dyn EventLog> {
+        let log = RedisLog::new(self.redis().await);
+        // Every node of a cluster is connected.
+        let connected = async {
+            for partition in Partition::all() {
+                while log.read(partition, Position::default(), 1).await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+        };
+        tokio::time::timeout(profiles::WAIT, connected).await.expect("redis is there");
+        Arc::new(log)
+    }
+
     async fn catalog(&self) -> Arc<dyn CatalogStore> {
         Arc::new(RedisCatalog::open(self.redis().await, 0).await)
     }

@@ -80,7 +80,14 @@ fn the_core_knows_no_io_no_clock_and_no_ambient_randomness() {
 #[test]
 fn only_app_names_an_implementation_of_a_store() {
     let server = sources("src");
-    let names = ["store::embedded", "EmbeddedCatalog", "EmbeddedProfiles", "rusqlite"];
+    let names = [
+        "store::embedded",
+        "EmbeddedCatalog",
+        "EmbeddedProfiles",
+        "EmbeddedLog",
+        "RedisLog",
+        "rusqlite",
+    ];
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let rooms: BTreeSet<String> = std::fs::read_dir(src)
         .unwrap()

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use anyhow::Context;
 use async_trait::async_trait;
 
+use super::Recording;
 use crate::bots::Bots;
 use crate::config::Config;
 use crate::doors::{Events, Landings};
-use crate::events::{Event, Lost, Recorder, Settling};
+use crate::events::Settling;
 use crate::ports::Clock;
 use crate::telemetry::Counters;
 use crate::tokens::{CurrentKeys, Showing, TokenKeys};
@@ -18,6 +19,7 @@ pub(super) fn events(
     config: &Config,
     token_secret: [u8; 32],
     landings: Landings,
+    recording: &Recording,
     clock: &Arc<dyn Clock>,
     counters: &Arc<Counters>,
 ) -> anyhow::Result<Events> {
@@ -27,7 +29,7 @@ pub(super) fn events(
         lives: config.lives,
         trusts_occurred_at: config.events_trust_occurred_at,
         landings,
-        recorder: Arc::new(NoLog),
+        recorder: Arc::clone(&recording.recorder),
         settling: Arc::new(NothingHeld),
         clock: Arc::clone(clock),
         bots: Bots::known().context("what was built in")?,
@@ -37,16 +39,6 @@ pub(super) fn events(
 
 /// The number of the key that the store makes by itself.
 const STORED_KEY: u8 = 0;
-
-/// No log is wired to the doors: every event is lost, and the door says so.
-struct NoLog;
-
-#[async_trait]
-impl Recorder for NoLog {
-    async fn record(&self, _: Vec<Event>) -> Result<(), Lost> {
-        Err(Lost)
-    }
-}
 
 /// No decision of this version holds anything until its impression: `ON_IMPRESSION` is refused.
 struct NothingHeld;

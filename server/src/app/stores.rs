@@ -8,10 +8,10 @@ use anyhow::{Context, anyhow};
 use tokio::time::Instant;
 
 use crate::config::{Config, StoreChoice};
-use crate::ports::{CatalogStore, Clock, NodeStore, ProfileStore};
+use crate::ports::{CatalogStore, Clock, EventLog, NodeStore, ProfileStore};
 use crate::refresh::{Disk, Snapshot, Stored};
-use crate::store::embedded::{EmbeddedCatalog, EmbeddedNodes, EmbeddedProfiles};
-use crate::store::redis::{Redis, RedisCatalog, RedisNodes, RedisProfiles};
+use crate::store::embedded::{EmbeddedCatalog, EmbeddedLog, EmbeddedNodes, EmbeddedProfiles};
+use crate::store::redis::{Redis, RedisCatalog, RedisLog, RedisNodes, RedisProfiles};
 
 /// The secret that visitors' ids are hashed with.
 const VISITOR_SECRET: &str = "visitor-hash";
@@ -35,6 +35,8 @@ pub(super) struct Stores {
     pub(super) token_secret: [u8; 32],
     /// Whether other nodes may be there.
     pub(super) is_shared: bool,
+    /// Where events are recorded.
+    pub(super) log: Arc<dyn EventLog>,
 }
 
 impl Stores {
@@ -52,6 +54,7 @@ impl Stores {
         let visitor_secret = catalog.secret(VISITOR_SECRET).await.with_context(at)?;
         let token_secret = catalog.secret(TOKEN_SECRET).await.with_context(at)?;
         let profiles = open_profiles(dir.to_owned(), Arc::clone(&clock)).await.with_context(at)?;
+        let log = Arc::new(EmbeddedLog::open(dir, Arc::clone(&clock)).with_context(at)?);
         let nodes = Arc::new(EmbeddedNodes::new(clock));
         Ok(Self {
             catalog,
@@ -61,6 +64,7 @@ impl Stores {
             visitor_secret,
             token_secret,
             is_shared: false,
+            log,
         })
     }
 
@@ -89,7 +93,7 @@ impl Stores {
         let secrets = [(VISITOR_SECRET, visitor_secret), (TOKEN_SECRET, token_secret)];
         snapshot.keep_secrets(secrets.map(|(name, secret)| (name.to_owned(), secret)).into());
         let profiles = Arc::new(RedisProfiles::open(Arc::clone(&redis), clock));
-        let nodes = Arc::new(RedisNodes::new(redis));
+        let nodes = Arc::new(RedisNodes::new(Arc::clone(&redis)));
         Ok(Self {
             catalog,
             profiles,
@@ -98,6 +102,7 @@ impl Stores {
             visitor_secret,
             token_secret,
             is_shared: true,
+            log: Arc::new(RedisLog::new(redis)),
         })
     }
 }

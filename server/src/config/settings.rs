@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 28] = [
+pub const SETTINGS: [Setting; 29] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -137,6 +137,11 @@ pub const SETTINGS: [Setting; 28] = [
         key: "data_dir",
         default: "./slotwise-data",
         help: "Where the embedded store keeps its files; with Redis, this node's snapshot",
+    },
+    Setting {
+        key: "spill_bytes_max",
+        default: "1073741824",
+        help: "Bytes of the file in data_dir that events wait in while their log is away",
     },
     Setting {
         key: "decision_threads",

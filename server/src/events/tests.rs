@@ -5,7 +5,7 @@ use slotwise_core::model::{AccountSerial, AdSerial, ZoneSerial};
 use super::batch::{Damaged, decode, encode};
 use super::*;
 
-fn event(kind: Kind, decision: u64, slot: u16) -> Event {
+pub(super) fn event(kind: Kind, decision: u64, slot: u16) -> Event {
     let showing = Showing {
         decision,
         slot,

@@ -5,9 +5,11 @@ mod catalog;
 mod commit;
 mod database;
 mod keys;
+mod log;
 mod nodes;
 mod profiles;
 
 pub use catalog::EmbeddedCatalog;
+pub use log::EmbeddedLog;
 pub use nodes::EmbeddedNodes;
 pub use profiles::EmbeddedProfiles;

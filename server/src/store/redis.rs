@@ -10,6 +10,7 @@ mod commit;
 mod hints;
 mod keys;
 mod link;
+mod log;
 mod nodes;
 mod profiles;
 mod reading;
@@ -19,6 +20,7 @@ mod server;
 mod stage;
 
 pub use catalog::RedisCatalog;
+pub use log::RedisLog;
 pub use nodes::RedisNodes;
 pub use profiles::RedisProfiles;
 pub use server::Redis;

@@ -18,6 +18,15 @@ pub enum Metric {
     KeywordsIgnored,
     /// Decisions made without the visitor's profile, as it was not to be had.
     ProfilesUnavailable,
+    /// Events that the log took from the doors.
+    EventsRecorded,
+    /// Events that the log did not take, and this node's disk did; they go to the log later, and
+    /// are not counted again then.
+    EventsSpilled,
+    /// Events that neither took.
+    EventsLost,
+    /// Parts of the spill file that could not be read back.
+    SpillFramesDamaged,
     /// Calls of the event door that were answered, and what they told is durable.
     EventCallsTaken,
     /// Calls of the event door that were answered and do not count: HEAD, prefetches.
@@ -39,13 +48,17 @@ pub enum Metric {
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
         Self::DecisionsCancelled,
         Self::KeywordsIgnored,
         Self::ProfilesUnavailable,
+        Self::EventsRecorded,
+        Self::EventsSpilled,
+        Self::EventsLost,
+        Self::SpillFramesDamaged,
         Self::EventCallsTaken,
         Self::EventCallsUncounted,
         Self::EventCallsRefused,
@@ -123,13 +136,11 @@ mod tests {
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
         drop(Outcome::of_event_call(&counters));
-        for metric in Metric::ALL {
-            let is_told = matches!(
-                metric,
-                Metric::DecisionsFilled | Metric::DecisionsCancelled | Metric::EventCallsCancelled
-            );
-            assert_eq!(counters.get(metric), u64::from(is_told), "{metric:?}");
-        }
+        let counts = Metric::ALL.map(|metric| counters.get(metric));
+        let ended =
+            [Metric::DecisionsFilled, Metric::DecisionsCancelled, Metric::EventCallsCancelled];
+        let expected = Metric::ALL.map(|metric| u64::from(ended.contains(&metric)));
+        assert_eq!(counts, expected);
     }
 
     #[test]
