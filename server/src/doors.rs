@@ -19,4 +19,4 @@ pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};
 pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max, serve, server};
 pub use reload::Reloaded;
-pub use tls::{ClientCertificates, Tls};
+pub use tls::{ClientCertificates, FOR_BROWSERS, FOR_CALLS, Protocols, Tls};

@@ -1,6 +1,7 @@
 //! One port for all: HTTP/1.1 and HTTP/2, URLs and calls, fast peers and slow ones.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use slotwise_proto::v1::{Event as Told, EventKind, EventResult, RecordEventsRequest};
 use slotwise_server::events::Event;
@@ -101,6 +102,43 @@ async fn slow_peers_hold_up_nobody() {
     let mut said = Vec::new();
     nonsense.read_to_end(&mut said).await.unwrap();
     assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 400"), "{said:?}");
+}
+
+/// How long until the door hangs up on `peer`, by a clock that runs as soon as nothing else does.
+async fn held_s(mut peer: TcpStream) -> u64 {
+    tokio::time::pause();
+    let since = tokio::time::Instant::now();
+    let mut said = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(600), peer.read_to_end(&mut said)).await;
+    tokio::time::resume();
+    read.expect("it is held for ever").unwrap_or_default();
+    since.elapsed().as_secs()
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_finish_its_request_is_let_go() {
+    let door = Door::open().await;
+    let head = "GET /favicon.ico HTTP/1.1\r\nhost: ads.example\r\n";
+    for (said, answers, limit_s) in [
+        // The end of the head never comes.
+        (format!("{head}x-slow: "), 0, 30),
+        // It is answered, and no further request comes.
+        (format!("{head}\r\n"), 1, 30),
+        // The body never comes.
+        (format!("POST /events HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{{"), 0, 20),
+    ] {
+        let mut peer = TcpStream::connect(door.addr).await.unwrap();
+        peer.write_all(said.as_bytes()).await.unwrap();
+        if answers > 0 {
+            let mut first = [0; 12];
+            peer.read_exact(&mut first).await.unwrap();
+            assert_eq!(&first, b"HTTP/1.1 404");
+        }
+        // By then the door has read what was said.
+        assert_eq!(door.get("/x").await.status, 404);
+        let held_s = held_s(peer).await;
+        assert!((limit_s..=limit_s + 1).contains(&held_s), "{said:?} for {held_s} s");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
