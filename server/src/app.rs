@@ -3,6 +3,7 @@
 mod clock;
 mod decisions;
 mod doors;
+mod events;
 mod guards;
 mod identity;
 mod lock;
@@ -23,7 +24,7 @@ pub use recording::Recording;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::doors::{Admin, Chooser, Users};
+use crate::doors::{Admin, Chooser, Landings, Users};
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
@@ -104,6 +105,9 @@ impl App {
             wait_for_check(&mut refresh.served()).await;
         }
 
+        let landings = Landings::new(Arc::clone(&node.serials), Arc::clone(&stores.catalog));
+        let events =
+            events::events(config, stores.token_secret, landings, &recording, &clock, &counters)?;
         let visitors = VisitorHash::new(&stores.visitor_secret);
         let chooser = Chooser {
             index: Arc::clone(&node.index),
@@ -118,7 +122,8 @@ impl App {
         let in_flight = Arc::clone(&node.in_flight);
         let served = refresh.served();
         let admin = Arc::new(Admin::new(catalog, node, served, Arc::clone(&fleet), users));
-        let doors = Doors::open(config, guards, chooser, Arc::clone(&admin), in_flight).await?;
+        let doors =
+            Doors::open(config, guards, chooser, events, Arc::clone(&admin), in_flight).await?;
         let tasks = vec![
             fleet.beat(),
             standing::write_back(Arc::clone(&admin)),

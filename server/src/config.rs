@@ -19,7 +19,8 @@ pub use redis::{Place, RedisAddress};
 pub use settings::{SETTINGS, Setting};
 pub use store::StoreChoice;
 
-use crate::limits::ID_BYTES_MAX;
+use crate::events::Lives;
+use crate::limits::{ID_BYTES_MAX, TOKEN_LIFE_MAX};
 use crate::telemetry::LogFormat;
 use files::tls;
 use store::store;
@@ -43,6 +44,10 @@ pub struct Config {
     pub admin_identities: Option<NamedFile>,
     /// Where the catalogue and the profiles are kept.
     pub store: StoreChoice,
+    /// Whether the event door believes what its callers say of when something happened.
+    pub events_trust_occurred_at: bool,
+    /// How long tokens may be used.
+    pub lives: Lives,
     /// What this node is called; nothing: it makes up a name and keeps it.
     pub node_id: Option<String>,
     /// Where the embedded store keeps its files, and any other store's node its copy.
@@ -89,6 +94,10 @@ impl Config {
             admin_tls: tls(effective, ["admin_tls_cert", "admin_tls_key", "admin_tls_client_ca"])?,
             admin_identities: NamedFile::new(effective, "admin_identities")?,
             store: store(effective)?,
+            events_trust_occurred_at: effective.parse("events_trust_occurred_at", |text| {
+                text.parse().map_err(|_| "is neither true nor false")
+            })?,
+            lives: lives(effective)?,
             node_id: effective.parse("node_id", node_id)?,
             data_dir: effective.parse("data_dir", |text| match text {
                 "" => Err("is empty; a directory such as ./slotwise-data would do"),
@@ -134,6 +143,23 @@ impl Config {
     }
 }
 
+fn lives(effective: &Effective) -> Result<Lives, ConfigError> {
+    let life = |key| {
+        effective.parse(key, |text| {
+            let seconds = text.parse::<u64>().ok();
+            let in_range = seconds.filter(|s| (1..=TOKEN_LIFE_MAX.as_secs()).contains(s));
+            in_range
+                .map(Duration::from_secs)
+                .ok_or("is no number of seconds from 1 to 2,592,000 (30 days)")
+        })
+    };
+    Ok(Lives {
+        impression: life("impression_life_s")?,
+        click: life("click_life_s")?,
+        conversion: life("conversion_life_s")?,
+    })
+}
+
 fn node_id(text: &str) -> Result<Option<String>, &'static str> {
     if text.len() > ID_BYTES_MAX || text.chars().any(char::is_control) {
         return Err("is no name of up to 128 bytes without control characters");
@@ -169,6 +195,9 @@ mod tests {
         assert_eq!(config.spill_bytes_max, crate::limits::SPILL_BYTES_DEFAULT);
         assert_eq!(config.shutdown_deadline, Duration::from_secs(10));
         assert_eq!(config.catalog_stale_after, None);
+        assert!(!config.events_trust_occurred_at);
+        let [hour, day] = [3_600, 86_400].map(Duration::from_secs);
+        assert_eq!(config.lives, Lives { impression: hour, click: day, conversion: day * 30 });
     }
 
     #[test]
@@ -239,6 +268,10 @@ mod tests {
             ("decision_threads", "5000"),
             ("spill_bytes_max", "1 GiB"),
             ("shutdown_deadline_s", "soon"),
+            ("events_trust_occurred_at", "maybe"),
+            ("impression_life_s", "0"),
+            ("click_life_s", "1d"),
+            ("conversion_life_s", "2592001"),
             ("log_format", "xml"),
             ("log", "=="),
         ] {

@@ -3,6 +3,7 @@
 
 mod admin;
 mod calls;
+mod events;
 mod grpc;
 mod health;
 mod held;
@@ -13,8 +14,9 @@ mod tls;
 
 pub use admin::{Admin, AdminDoor, Identities, Ledger, Token, Users};
 pub use calls::Calls;
+pub use events::{EventDoor, Events, Landings};
 pub use grpc::{Chooser, DecisionDoor};
 pub use health::{Health, reflect};
 pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max, serve, server};
 pub use reload::Reloaded;
-pub use tls::{ClientCertificates, Tls};
+pub use tls::{ClientCertificates, FOR_BROWSERS, FOR_CALLS, Protocols, Tls};

@@ -7,11 +7,13 @@
 
 pub mod batch;
 mod id;
+mod lives;
 mod partition;
 mod recorder;
 mod spill;
 
 pub use id::EventId;
+pub use lives::Lives;
 pub use partition::{HotAd, HotAds, PARTITIONS, Partition};
 pub use recorder::LogRecorder;
 

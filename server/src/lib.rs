@@ -2,6 +2,7 @@
 //! map.
 
 pub mod app;
+pub mod bots;
 pub mod catalog;
 pub mod cli;
 pub mod config;

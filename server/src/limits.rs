@@ -56,6 +56,15 @@ pub const CONTEXT_SEGMENTS_MAX: usize = slotwise_core::model::SEGMENTS_IN_PROFIL
 /// Longest deadline that a caller may ask for: past a minute nobody waits for an ad.
 pub const TIMEOUT_MS_MAX: u32 = 60_000;
 
+/// Events in one call: what a caller gathers in a few seconds.
+pub const EVENTS_IN_CALL_MAX: usize = 1_000;
+/// Bytes of one call of the event door: a thousand events of 1,000 bytes, in JSON, too.
+pub const EVENT_MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// The longest life of a token that may be configured. Names of what was deleted and ids of
+/// conversions are kept somewhat longer.
+pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
+const _: () = assert!(TOKEN_LIFE_MAX.as_secs() < SERIAL_AFTERLIFE.as_secs());
+
 // ---- What the catalogue takes ----------------------------------------------------------------
 
 /// Ads in one zone: what the index is built to answer from.
@@ -279,6 +288,18 @@ pub const ANSWER_PATIENCE: Duration = Duration::from_millis(300);
 const _: () = assert!(ANSWER_PATIENCE.as_millis() < STATUS_WAIT_DEFAULT.as_millis());
 /// An import whose caller sends nothing for so long is ended: others wait for their turn.
 pub const IMPORT_STALL_MAX: Duration = Duration::from_secs(30);
+
+/// Bytes of a user agent that are looked at: the longest of the known bots' has 285.
+pub const USER_AGENT_BYTES_USED_MAX: usize = 512;
+/// How far ahead of this node's clock a trusted caller's may be.
+pub const OCCURRED_AHEAD_MAX: Duration = Duration::from_secs(60);
+/// How long the body of a `POST /events` may take: a megabyte over a phone's slow line.
+pub const EVENT_BODY_MAX: Duration = Duration::from_secs(20);
+/// How long the store may take to name an ad that this node does not know: somebody waits for the
+/// page behind it.
+pub const LANDING_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Holds of one call that are settled at once: the store answers many over one connection.
+pub const SETTLED_AT_ONCE_MAX: usize = 64;
 
 // ---- Events on their way to the log ----------------------------------------------------------
 

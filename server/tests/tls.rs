@@ -81,6 +81,40 @@ async fn a_door_with_tls_serves_http_2_under_it_and_nothing_in_clear() {
     server.stop().await;
 }
 
+/// Browsers speak HTTP/2 under TLS; what stands before a door may not.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_event_door_speaks_http_1_and_2_under_tls() {
+    let (dir, authority) = (tempfile::tempdir().unwrap(), Authority::new("ours"));
+    let server = serve(&authority.server().settings(dir.path(), "event")).await;
+    let addr = server.event_addr();
+    for (offered, spoken) in [
+        (&[&b"http/1.1"[..]][..], Some(&b"http/1.1"[..])),
+        (&[b"http/1.1", b"h2"], Some(b"h2")),
+        (&[], None),
+    ] {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap()).unwrap();
+        let mut config =
+            rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let name = ServerName::try_from(SERVER).unwrap();
+        let stream = TcpStream::connect(addr).await.unwrap();
+        let mut secured = connector.connect(name, stream).await.unwrap();
+        assert_eq!(secured.get_ref().1.alpn_protocol(), spoken);
+        if spoken == Some(b"h2") {
+            continue;
+        }
+        let ask = b"GET /c/none HTTP/1.1\r\nhost: door.example\r\nconnection: close\r\n\r\n";
+        secured.write_all(ask).await.unwrap();
+        let mut said = Vec::new();
+        secured.read_to_end(&mut said).await.unwrap();
+        assert!(said.starts_with(b"HTTP/1.1 404"), "{}", String::from_utf8_lossy(&said));
+    }
+    assert!(answers(&authority, addr, None).await, "and gRPC");
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_without_a_certificate_is_turned_away_where_one_is_required() {
     let (ours, others) = (Authority::new("ours"), Authority::new("others"));

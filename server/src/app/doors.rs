@@ -14,8 +14,8 @@ use super::decisions::DecisionThreads;
 use super::guards::Guards;
 use crate::config::Config;
 use crate::doors::{
-    Admin, AdminDoor, Calls, Chooser, DecisionDoor, Doorman, Drain, Health, Queue, Tls, Traffic,
-    bind, connections_max, reflect, serve, server,
+    Admin, AdminDoor, Calls, Chooser, DecisionDoor, Doorman, Drain, EventDoor, Events, Health,
+    Queue, Tls, Traffic, bind, connections_max, reflect,
 };
 use crate::inflight::InFlight;
 use crate::limits::DRAIN_QUIET;
@@ -28,6 +28,7 @@ const ADMIN_SERVICES: &[&str] = &[
     "slotwise.v1.ReportService",
     "slotwise.v1.UserService",
 ];
+const EVENT_SERVICES: &[&str] = &["slotwise.v1.EventService"];
 
 /// How often a stop looks whether it is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -51,6 +52,7 @@ impl Doors {
         config: &Config,
         guards: Guards,
         chooser: Chooser,
+        events: Events,
         admin: Arc<Admin>,
         in_flight: Arc<InFlight>,
     ) -> anyhow::Result<Self> {
@@ -76,14 +78,11 @@ impl Doors {
         let decisions = DecisionThreads::start(queues, &door, &routes)?;
         let mut servers = vec![tokio::spawn(doorman.accept(decisions_at, drain.clone()))];
 
-        // No service stands on the event door yet: health and reflection say so, and every call
-        // is answered UNIMPLEMENTED.
-        let (event_health, routes) = reflect(&[]).await?;
+        let (event_health, routes) = reflect(EVENT_SERVICES).await?;
         let connections =
             one_desk(events_at, &guards.event_tls, &drain, &mut servers, &mut traffic);
-        let layers = server().layer(calls.clone());
-        let serving = serve(layers, routes, connections, Arc::default(), drain.clone());
-        servers.push(tokio::spawn(ended(serving)));
+        let door = EventDoor::new(Arc::new(events), calls.clone(), drain.clone());
+        servers.push(tokio::spawn(ended(door.serve(routes, connections))));
 
         let (admin_health, routes) = reflect(ADMIN_SERVICES).await?;
         let connections = one_desk(admin_at, &guards.admin_tls, &drain, &mut servers, &mut traffic);

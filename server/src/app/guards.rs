@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::config::{Config, FileError, TlsFiles};
-use crate::doors::{ClientCertificates, Drain, Identities, Reloaded, Tls};
+use crate::doors::{ClientCertificates, Drain, FOR_BROWSERS, FOR_CALLS, Identities, Reloaded, Tls};
 
 /// What the doors are guarded with; nothing: a door in clear, or one that asks nobody.
 pub(super) struct Guards {
@@ -17,17 +17,17 @@ pub(super) struct Guards {
 impl Guards {
     /// Reads every file that `config` names.
     pub(super) fn read(config: &Config) -> Result<Self, FileError> {
-        let read = |files: &Option<TlsFiles>, wanted| {
-            files.as_ref().map(|files| Tls::read(files, wanted)).transpose()
+        let read = |files: &Option<TlsFiles>, wanted, protocols| {
+            files.as_ref().map(|files| Tls::read(files, wanted, protocols)).transpose()
         };
         let admin_tls = config.admin_tls.as_ref();
         let asks_for_certificates = admin_tls.is_some_and(|tls| tls.client_ca.is_some());
         let identities = config.admin_identities.clone();
         Ok(Self {
-            decision_tls: read(&config.decision_tls, ClientCertificates::Required)?,
-            event_tls: read(&config.event_tls, ClientCertificates::Required)?,
+            decision_tls: read(&config.decision_tls, ClientCertificates::Required, FOR_CALLS)?,
+            event_tls: read(&config.event_tls, ClientCertificates::Required, FOR_BROWSERS)?,
             // There a token will do as well.
-            admin_tls: read(&config.admin_tls, ClientCertificates::Asked)?,
+            admin_tls: read(&config.admin_tls, ClientCertificates::Asked, FOR_CALLS)?,
             identities: identities
                 .map(|file| Identities::read(file, asks_for_certificates))
                 .transpose()?,

@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 25] = [
+pub const SETTINGS: [Setting; 29] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -106,6 +106,27 @@ pub const SETTINGS: [Setting; 25] = [
         key: "redis_prefix",
         default: "slotwise",
         help: "What keys begin with, so that several installations may share a Redis",
+    },
+    Setting {
+        key: "events_trust_occurred_at",
+        default: "false",
+        help: "Whether the event door believes occurred_at, for callers whose clocks are yours: true \
+               or false (this node's clock stamps every event)",
+    },
+    Setting {
+        key: "impression_life_s",
+        default: "3600",
+        help: "Seconds after its decision in which an impression or a loss is taken",
+    },
+    Setting {
+        key: "click_life_s",
+        default: "86400",
+        help: "Seconds after its decision in which a click is taken",
+    },
+    Setting {
+        key: "conversion_life_s",
+        default: "2592000",
+        help: "Seconds after its decision in which a conversion is taken",
     },
     Setting {
         key: "node_id",

@@ -8,9 +8,9 @@ use tower::{Layer, Service};
 
 use super::held::{Held, HeldBody, HeldCall};
 
-/// Where the paths of our own services begin. A health watch has no end of its own: a stop does
-/// not wait for it, nor for reflection.
-const COUNTED_PATHS: &str = "/slotwise.";
+/// Where the paths of our own services and event URLs begin. A health watch has no end of its own:
+/// a stop does not wait for it, nor for reflection.
+const COUNTED_PATHS: [&str; 5] = ["/slotwise.", "/c/", "/i/", "/v/", "/events"];
 
 /// The calls of one node that are being answered.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +67,8 @@ where
     }
 
     fn call(&mut self, request: http::Request<In>) -> Self::Future {
-        let is_counted = request.uri().path().starts_with(COUNTED_PATHS);
+        let path = request.uri().path();
+        let is_counted = COUNTED_PATHS.iter().any(|begin| path.starts_with(begin));
         let call = is_counted.then(|| self.calls.begin());
         HeldCall::new(self.inner.call(request), call)
     }

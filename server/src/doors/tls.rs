@@ -14,8 +14,12 @@ use x509_parser::parse_x509_certificate;
 use super::reload::Reloaded;
 use crate::config::{FileError, NamedFile, TlsFiles};
 
-/// The protocol that every door speaks under TLS: HTTP/2.
-const ALPN: &[u8] = b"h2";
+/// What a door speaks under TLS, the better first.
+pub type Protocols = &'static [&'static [u8]];
+/// What gRPC speaks: HTTP/2.
+pub const FOR_CALLS: Protocols = &[b"h2"];
+/// What a door speaks to which browsers come, and what stands before them.
+pub const FOR_BROWSERS: Protocols = &[b"h2", b"http/1.1"];
 
 /// What a door's connections are encrypted with: new ones with the newest.
 pub type Tls = Reloaded<ServerConfig>;
@@ -30,15 +34,24 @@ pub enum ClientCertificates {
 }
 
 impl Tls {
-    /// Reads `files`; where they name a client CA, callers' certificates are `wanted` so.
+    /// Reads `files` for a door that speaks `protocols`; where they name a client CA, callers'
+    /// certificates are `wanted` so.
     ///
     /// # Errors
     /// The first file that will not do, with its setting and the reason.
-    pub fn read(files: &TlsFiles, wanted: ClientCertificates) -> Result<Arc<Self>, FileError> {
+    pub fn read(
+        files: &TlsFiles,
+        wanted: ClientCertificates,
+        protocols: Protocols,
+    ) -> Result<Arc<Self>, FileError> {
         let mut named = vec![files.cert.clone(), files.key.clone()];
         named.extend(files.client_ca.clone());
         let files = files.clone();
-        Self::load(named, move |contents| config(&files, contents, wanted))
+        Self::load(named, move |contents| {
+            let mut config = config(&files, contents, wanted)?;
+            config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+            Ok(config)
+        })
     }
 }
 
@@ -66,7 +79,6 @@ fn config(
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(refuse_pair)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
     // A resumed session would carry a caller's certificate past its end. Connections live long:
     // there is little to win.
     config.session_storage = Arc::new(NoServerSessionStorage {});

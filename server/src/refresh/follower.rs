@@ -195,9 +195,11 @@ impl Follower {
             // Before it is served: a store that comes back empty gets back all that was.
             disk.write(|snapshot| snapshot.append(&delta));
         }
-        delta.rows.iter().for_each(|row| name(row, &self.node.serials));
-        let mut changes: Vec<Change> =
-            delta.rows.iter().map(|row| judge(row, &mut self.quarantined)).collect();
+        let mut changes: Vec<Change> = delta
+            .rows
+            .iter()
+            .map(|row| judge(row, &mut self.quarantined, &self.node.serials))
+            .collect();
         for key in delta.removed {
             self.quarantined.remove(&key);
             changes.push(Change::Removed(key));
@@ -214,8 +216,8 @@ impl Follower {
 
     /// Builds what was on the disk, to be shown or corrected.
     fn build_stored(&mut self, stored: Stored) {
-        stored.rows.values().for_each(|row| name(row, &self.node.serials));
-        let sound = stored.rows.values().map(|row| judge(row, &mut self.quarantined));
+        let sound =
+            stored.rows.values().map(|row| judge(row, &mut self.quarantined, &self.node.serials));
         let changes: Vec<_> = sound.filter(|c| !matches!(c, Change::Removed(_))).collect();
         let version = stored.head.version;
         for rejected in self.builder.apply(changes, version, &self.node.index) {
@@ -240,7 +242,6 @@ impl Follower {
                     copy = Some(Err(error));
                 }
                 for row in &rows {
-                    name(row, &self.node.serials);
                     ads += u64::from(matches!(row.key, Key::Ad(..)));
                     if let Key::Campaign(campaign) = &row.key
                         && row.status == Some(Status::Active)
@@ -249,7 +250,7 @@ impl Follower {
                     {
                         revived.push(campaign.clone());
                     }
-                    match judge(row, &mut quarantined) {
+                    match judge(row, &mut quarantined, &self.node.serials) {
                         // Nothing of it is shown yet that would have to go.
                         Change::Removed(_) => {}
                         change => changes.push(change),
@@ -348,21 +349,16 @@ fn guard(head: Head, ads: usize, served: usize, served_version: u64) -> Result<(
     Ok(())
 }
 
-/// Names what is in `row`, if it can be read at all: what is not served any more, or not yet, may
-/// have been shown. Nothing is forgotten while the process lives: what was deleted is named in
-/// tokens that are on pages.
-fn name(row: &Row, serials: &Serials) {
-    // One that cannot be read is told where it is judged.
-    if let Ok(record) = record_from(row) {
-        serials.put(row.serial, record);
-    }
-}
-
-/// What `row` means for the index; a bad one is taken out of sight.
-fn judge(row: &Row, quarantined: &mut BTreeMap<Key, String>) -> Change {
+/// What `row` means for the index; a bad one is taken out of sight. A sound one is named by its
+/// serial, and stays so while the process lives, whatever becomes of it: what was shown is named
+/// in tokens that are on pages.
+fn judge(row: &Row, quarantined: &mut BTreeMap<Key, String>, serials: &Serials) -> Change {
     match change_of(row) {
         Ok(change) => {
             quarantined.remove(&row.key);
+            if let Ok(record) = record_from(row) {
+                serials.put(row.serial, record);
+            }
             change
         }
         Err(why) => {

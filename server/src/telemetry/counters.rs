@@ -29,11 +29,28 @@ pub enum Metric {
     EventsLost,
     /// Parts of the spill file that could not be read back.
     SpillFramesDamaged,
+    /// Calls of the event door that were answered, and what they told is durable.
+    EventCallsTaken,
+    /// Calls of the event door that were answered and do not count: HEAD, prefetches.
+    EventCallsUncounted,
+    /// Calls of the event door refused: a token that is bad or too old, or something ill-formed.
+    EventCallsRefused,
+    /// Calls of the event door whose events could not be made durable, or whose ad could not be
+    /// named: our fault.
+    EventCallsFailed,
+    /// Calls of the event door that the caller gave up.
+    EventCallsCancelled,
+    /// Events that were accepted; repeats included.
+    EventsAccepted,
+    /// Events of known bots: logged, and not counted.
+    EventsFiltered,
+    /// Events that were refused.
+    EventsRefused,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 19] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
@@ -45,6 +62,14 @@ impl Metric {
         Self::EventsSpilled,
         Self::EventsLost,
         Self::SpillFramesDamaged,
+        Self::EventCallsTaken,
+        Self::EventCallsUncounted,
+        Self::EventCallsRefused,
+        Self::EventCallsFailed,
+        Self::EventCallsCancelled,
+        Self::EventsAccepted,
+        Self::EventsFiltered,
+        Self::EventsRefused,
     ];
 }
 
@@ -71,24 +96,36 @@ impl Counters {
 #[derive(Debug)]
 pub struct Outcome {
     counters: Arc<Counters>,
-    metric: Metric,
+    metric: Option<Metric>,
 }
 
 impl Outcome {
-    /// A request that has begun.
+    /// A decision that has begun.
     pub fn new(counters: &Arc<Counters>) -> Self {
-        Self { counters: Arc::clone(counters), metric: Metric::DecisionsCancelled }
+        Self { counters: Arc::clone(counters), metric: Some(Metric::DecisionsCancelled) }
+    }
+
+    /// A call of the event door that has begun.
+    pub fn of_event_call(counters: &Arc<Counters>) -> Self {
+        Self { counters: Arc::clone(counters), metric: Some(Metric::EventCallsCancelled) }
     }
 
     /// The request ended so.
     pub fn is(mut self, metric: Metric) {
-        self.metric = metric;
+        self.metric = Some(metric);
+    }
+
+    /// The request goes on, and is counted by whoever has it now.
+    pub fn goes_on(mut self) {
+        self.metric = None;
     }
 }
 
 impl Drop for Outcome {
     fn drop(&mut self) {
-        self.counters.add(self.metric, 1);
+        if let Some(metric) = self.metric {
+            self.counters.add(metric, 1);
+        }
     }
 }
 
@@ -101,8 +138,10 @@ mod tests {
         let counters = Arc::new(Counters::default());
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
+        drop(Outcome::of_event_call(&counters));
         let counts = Metric::ALL.map(|metric| counters.get(metric));
-        let ended = [Metric::DecisionsFilled, Metric::DecisionsCancelled];
+        let ended =
+            [Metric::DecisionsFilled, Metric::DecisionsCancelled, Metric::EventCallsCancelled];
         let expected = Metric::ALL.map(|metric| u64::from(ended.contains(&metric)));
         assert_eq!(counts, expected);
     }

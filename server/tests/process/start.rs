@@ -6,6 +6,7 @@ use super::doors::{health, services_v1, services_v1alpha};
 use tonic::Code;
 use tonic_health::pb::health_check_response::ServingStatus;
 
+const EVENTS: &str = "slotwise.v1.EventService";
 const DECISIONS: &str = "slotwise.v1.AdDecisionService";
 const CATALOG: &str = "slotwise.v1.CatalogService";
 const USERS: &str = "slotwise.v1.UserService";
@@ -77,8 +78,11 @@ fn an_empty_directory_says_how_to_import() {
 async fn reflection_lists_the_services_of_each_door() {
     let dir = tempfile::tempdir().unwrap();
     let (_slotwise, doors) = Slotwise::serve(dir.path(), &[]);
-    let expected: [(_, &[&str]); 3] =
-        [(doors.decisions, &[DECISIONS]), (doors.events, &[]), (doors.admin, &[CATALOG, USERS])];
+    let expected: [(_, &[&str]); 3] = [
+        (doors.decisions, &[DECISIONS]),
+        (doors.events, &[EVENTS]),
+        (doors.admin, &[CATALOG, USERS]),
+    ];
     for (addr, own) in expected {
         for listed in [services_v1(addr).await, services_v1alpha(addr).await] {
             let ours: Vec<_> = listed.iter().filter(|name| name.starts_with("slotwise")).collect();

@@ -253,8 +253,8 @@ impl<M: Matches, A: FnMut(u32) -> bool> Scan<'_, M, A> {
         score: f64,
         arrival: f64,
     ) -> bool {
-        let is_taken = self.top.takes(score, arrival)
-            && self.is_admitted(tier, position, matched, score);
+        let is_taken =
+            self.top.takes(score, arrival) && self.is_admitted(tier, position, matched, score);
         if is_taken {
             self.push(tier, position, matched, score, arrival);
         }

@@ -101,11 +101,9 @@ fn where_the_profile_cannot_be_known_what_hangs_on_it_is_passed_over() {
     targeting.segments_any = Names::new(["sport/fan"]);
     let for_fans = Campaign { targeting: Some(Box::new(targeting)), ..campaign(2, "b:1") };
     let cap = [(CapLevel::Campaign, 9, DAY_US)];
-    let campaigns =
-        vec![capped(1, "a:1", &cap), for_fans, campaign(3, "c:1"), campaign(4, "d:1")];
+    let campaigns = vec![capped(1, "a:1", &cap), for_fans, campaign(3, "c:1"), campaign(4, "d:1")];
     let ads = [(1, "a", 500), (2, "b", 400), (3, "c", 300), (4, "d", 200)];
-    let ads =
-        ads.map(|(serial, unit, worth)| ad(serial, &format!("{unit}:1"), unit, worth, &[]));
+    let ads = ads.map(|(serial, unit, worth)| ad(serial, &format!("{unit}:1"), unit, worth, &[]));
     let market = Market::new(campaigns, ads.into());
     let table = market.index.campaigns();
     let unknown = |count, given: &[&'static str]| {

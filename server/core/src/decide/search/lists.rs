@@ -77,7 +77,8 @@ impl<const BITS: usize, A: FnMut(u32) -> bool> Scan<'_, Lists<'_, BITS>, A> {
         }
         if *needed > 1 {
             // Below the m-th head an ad has fewer than m matches.
-            let mut heads: SmallVec<[u32; 8]> = self.matches.cursors.iter().map(Cursor::head).collect();
+            let mut heads: SmallVec<[u32; 8]> =
+                self.matches.cursors.iter().map(Cursor::head).collect();
             heads.sort_unstable();
             head = heads[*needed - 1];
             self.matches.cursors.iter_mut().for_each(|cursor| cursor.seek(head));

@@ -67,9 +67,7 @@ impl<const BITS: usize, const ROWS: usize> Matches for Tally<BITS, ROWS> {
     }
 }
 
-impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool>
-    Scan<'_, Tally<BITS, ROWS>, A>
-{
+impl<const BITS: usize, const ROWS: usize, A: FnMut(u32) -> bool> Scan<'_, Tally<BITS, ROWS>, A> {
     /// Offers the ads that have just so many matches: in order of what they score, so the first
     /// that is not good enough is the last.
     fn with_just(&mut self, matched: usize, part: &Part) {
