@@ -10,7 +10,7 @@ mod id;
 mod partition;
 
 pub use id::EventId;
-pub use partition::{HotAd, HotAds, PARTITIONS, Partition};
+pub use partition::{HOT_SPREAD, HotAd, HotAds, PARTITIONS, Partition};
 
 use async_trait::async_trait;
 

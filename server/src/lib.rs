@@ -5,6 +5,7 @@ pub mod app;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod counting;
 pub mod doors;
 pub mod events;
 pub mod fleet;

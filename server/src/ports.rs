@@ -3,6 +3,7 @@
 
 mod catalog;
 mod clock;
+mod counting;
 mod counts;
 mod log;
 mod nodes;
@@ -12,6 +13,9 @@ pub use catalog::{
     AuditPage, AuditQuery, AuditRow, CatalogStore, Commit, Delta, Head, Image, ListQuery, Put, Row,
 };
 pub use clock::Clock;
+pub use counting::{
+    Claim, CountError, CountStore, Counted, IdLife, Place, Step, SweepAt, Swept, Tally,
+};
 pub use counts::{CountReader, Counts, MinuteQuery, MinuteRow, PairRow};
 pub use log::{EventLog, LogBatch, Position};
 pub use nodes::{NodeReport, NodeSeen, NodeStore};

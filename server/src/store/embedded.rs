@@ -3,11 +3,13 @@
 mod audit;
 mod catalog;
 mod commit;
+mod counts;
 mod database;
 mod keys;
 mod nodes;
 mod profiles;
 
 pub use catalog::EmbeddedCatalog;
+pub use counts::EmbeddedCounts;
 pub use nodes::EmbeddedNodes;
 pub use profiles::EmbeddedProfiles;

@@ -18,17 +18,29 @@ pub enum Metric {
     KeywordsIgnored,
     /// Decisions made without the visitor's profile, as it was not to be had.
     ProfilesUnavailable,
+    /// Events that were counted, late ones included.
+    EventsCounted,
+    /// Events that were counted after their partition had promised that none would come.
+    EventsLate,
+    /// Events that had been counted before.
+    EventsRepeated,
+    /// Batches of the log that could not be counted, and were passed over.
+    LogBatchesSetAside,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
         Self::DecisionsCancelled,
         Self::KeywordsIgnored,
         Self::ProfilesUnavailable,
+        Self::EventsCounted,
+        Self::EventsLate,
+        Self::EventsRepeated,
+        Self::LogBatchesSetAside,
     ];
 }
 
@@ -86,7 +98,7 @@ mod tests {
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
         let counts = Metric::ALL.map(|metric| counters.get(metric));
-        assert_eq!(counts, [1, 0, 0, 1, 0, 0]);
+        assert_eq!(counts, [1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
