@@ -14,7 +14,7 @@ mod spill;
 
 pub use id::EventId;
 pub use lives::Lives;
-pub use partition::{HotAd, HotAds, PARTITIONS, Partition};
+pub use partition::{HOT_SPREAD, HotAd, HotAds, PARTITIONS, Partition};
 pub use recorder::LogRecorder;
 
 use async_trait::async_trait;

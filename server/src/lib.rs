@@ -6,6 +6,7 @@ pub mod bots;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod counting;
 pub mod doors;
 pub mod events;
 pub mod fleet;

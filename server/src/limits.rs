@@ -454,3 +454,69 @@ pub const INCREMENT_CALLS_MAX: usize = 32;
 pub const INCREMENT_SENDER_KEPT: Duration = Duration::from_secs(86_400);
 /// Days that estimates are kept: a month of a budget, and some to look back.
 pub const ESTIMATE_DAYS_KEPT: i32 = 35;
+// ---- Counting --------------------------------------------------------------------------------
+
+/// How far an event may come behind the newest of its partition and still be in time. Doors stamp
+/// by their own clocks, which are a second apart at most, and a group commit takes milliseconds;
+/// callers that are trusted with `occurred_at` gather for a minute or so. What comes later still
+/// is counted beside the minute, and billed all the same.
+pub const LATENESS: Duration = Duration::from_secs(120);
+const _: () = assert!(LATENESS.as_millis() > 10 * CLOCK_SKEW_MAX.as_millis());
+/// An id is known so long after it was counted: a door repeats within seconds, a reader that
+/// reloads a page within minutes. The nightly recount knows every repeat.
+pub const IDS_KEPT: Duration = Duration::from_secs(600);
+/// The same for conversions: shops report the same order again for weeks, and a conversion's
+/// token lives 30 days.
+pub const CONVERSION_IDS_KEPT: Duration = Duration::from_secs(35 * 86_400);
+const _: () = assert!(CONVERSION_IDS_KEPT.as_secs() > SERIAL_AFTERLIFE.as_secs());
+/// Bytes of the log that are read, and counted in one transaction: some 10,000 events, a tenth of
+/// a second. A transaction costs a sync whatever is in it.
+pub const COUNT_READ_BYTES_MAX: usize = 1 << 20;
+/// The log's end is looked at again after this: well within the two seconds from a click to its
+/// minute.
+pub const COUNT_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// A promise of a partition where nothing happens is written when it would move by so much: each
+/// is a synced write, and a minute waits for two others in any case.
+pub const PROMISE_STEP: Duration = Duration::from_secs(5);
+/// After an error of the log or of the counts it is tried again after this, and then after twice
+/// that, and so on.
+pub const COUNT_RETRY_MIN: Duration = Duration::from_millis(50);
+/// At most after this: a store that came back is found again well within two seconds.
+pub const COUNT_RETRY_MAX: Duration = Duration::from_secs(1);
+/// A counter says so often that it still has its partitions.
+pub const CLAIM_RENEW_INTERVAL: Duration = Duration::from_secs(1);
+/// One that has not said so for so long has lost them: four renewals may be late.
+pub const CLAIM_LIFE: Duration = Duration::from_secs(5);
+const _: () = assert!(CLAIM_LIFE.as_millis() >= 4 * CLAIM_RENEW_INTERVAL.as_millis());
+/// Ids that one step of a sweep looks at: some 20 ms, in which nothing else is counted on SQLite.
+pub const SWEEP_ROWS: usize = 5_000;
+/// A sweep begins so long after the one before it. Ids that must stay are looked at by each, so
+/// ten times in their life.
+pub const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// What is counted is dropped from the log this often, once it is old enough.
+pub const TRIM_INTERVAL: Duration = Duration::from_secs(10);
+/// Events of one ad in a minute that make it hot: a quarter of the 50,000 a second that one
+/// counter must manage. Spread over four partitions, it is a sixteenth on each.
+pub const HOT_EVENTS_PER_MIN: u64 = 50_000 * 60 / 4;
+/// Ads that one partition counts the events of. Counting is off by at most the minute's events
+/// divided by this number, so by less than a hundredth of what makes an ad hot at a million a
+/// second.
+pub const HOT_TRACKED_MAX: usize = 8_192;
+const _: () = assert!(60 * 1_000_000 / HOT_TRACKED_MAX as u64 <= HOT_EVENTS_PER_MIN / 100);
+/// An ad becomes hot, or stops being it, so long after it is written down, so that every door has
+/// read it by then.
+pub const HOT_NOTICE: Duration = Duration::from_secs(60);
+/// It stops after so many minutes with less than half of what makes it hot.
+pub const HOT_COLD_MINUTES: u32 = 5;
+/// An entry of the hot list is kept so long after its end: tokens of its time are counted by it.
+pub const HOT_KEPT: Duration = SERIAL_AFTERLIFE;
+
+// ---- PostgreSQL ------------------------------------------------------------------------------
+
+/// A connection that is not there within this, with its tables, is given up.
+pub const POSTGRES_CONNECT_MAX: Duration = Duration::from_secs(5);
+/// A peer that does not even acknowledge what it is sent for so long is gone; and so long a
+/// transaction whose client has gone holds a partition.
+pub const POSTGRES_SILENCE_MAX: Duration = Duration::from_secs(10);
+/// A report's query is called off, by the server itself, after this.
+pub const POSTGRES_READ_MAX: Duration = Duration::from_secs(30);

@@ -3,6 +3,7 @@
 
 mod catalog;
 mod clock;
+mod counting;
 mod counts;
 mod increments;
 mod log;
@@ -14,6 +15,9 @@ pub use catalog::{
     Serial,
 };
 pub use clock::Clock;
+pub use counting::{
+    Claim, CountError, CountStore, Counted, IdLife, Place, Step, SweepAt, Swept, Tally,
+};
 pub use counts::{CountReader, Counts, MinuteQuery, MinuteRow, PairRow};
 pub use increments::{Day, IncrementBatch, IncrementStore, PairEstimate};
 pub use log::{EventLog, LogBatch, Position};

@@ -1,4 +1,5 @@
 //! The implementations of the ports. Only `app` names them.
 
 pub mod embedded;
+pub mod postgres;
 pub mod redis;

@@ -42,6 +42,15 @@ impl EventId {
         Self(id)
     }
 
+    /// The least id of a showing that was issued at `us` of Unix time or later; times before 1970
+    /// count as that.
+    pub fn first_issued(us: i64) -> Self {
+        let ms = us.div_euclid(1_000).clamp(0, (1 << 48) - 1);
+        let mut id = [0; 16];
+        id[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
+        Self(id)
+    }
+
     /// When the showing was issued, in milliseconds of Unix time.
     pub fn issued_at_ms(self) -> i64 {
         let mut issued = [0; 8];

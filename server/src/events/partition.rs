@@ -8,7 +8,7 @@ use crate::tokens::Showing;
 /// work; and what a minute waits for is the slowest of them.
 pub const PARTITIONS: u8 = 16;
 /// Over how many partitions a hot ad is spread.
-const HOT_SPREAD: u64 = 4;
+pub const HOT_SPREAD: u64 = 4;
 
 /// One of the log's partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +34,18 @@ impl Partition {
     /// All of them.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         (0..PARTITIONS).map(Self)
+    }
+
+    /// Where the events of an ad lie that is not hot.
+    pub fn of_ad(ad: AdSerial) -> Self {
+        Self::of_hash(mixed(ad.0.into()))
+    }
+
+    fn of_hash(hash: u64) -> Self {
+        // Below PARTITIONS.
+        #[allow(clippy::cast_possible_truncation)]
+        let partition = (hash % u64::from(PARTITIONS)) as u8;
+        Self(partition)
     }
 }
 
@@ -62,10 +74,7 @@ impl HotAds {
             let token = mixed(showing.decision ^ mixed(showing.slot.into()));
             hash = hash.wrapping_add(token % HOT_SPREAD);
         }
-        // Below PARTITIONS.
-        #[allow(clippy::cast_possible_truncation)]
-        let partition = (hash % u64::from(PARTITIONS)) as u8;
-        Partition(partition)
+        Partition::of_hash(hash)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The port to what was counted.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use slotwise_core::model::{AccountSerial, AdSerial, ZoneSerial};
 
@@ -87,5 +89,23 @@ impl Counts {
             conversions: self.conversions.saturating_add(other.conversions),
             spend_nanos: self.spend_nanos.saturating_add(other.spend_nanos),
         }
+    }
+}
+
+impl MinuteRow {
+    /// Sums of minutes, from wherever they come, as rows in order. Each is a minute, whether it
+    /// is of late events, and a sum.
+    pub fn joined(sums: impl IntoIterator<Item = (i64, bool, Counts)>) -> Vec<Self> {
+        let mut rows = BTreeMap::new();
+        for (minute, is_late, counts) in sums {
+            let row = rows.entry(minute).or_insert(Self {
+                minute,
+                counts: Counts::default(),
+                late: Counts::default(),
+            });
+            let sum = if is_late { &mut row.late } else { &mut row.counts };
+            *sum = sum.plus(counts);
+        }
+        rows.into_values().collect()
     }
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod catalog;
 mod commit;
+mod counts;
 mod database;
 mod increments;
 mod keys;
@@ -11,6 +12,7 @@ mod nodes;
 mod profiles;
 
 pub use catalog::EmbeddedCatalog;
+pub use counts::EmbeddedCounts;
 pub use increments::EmbeddedIncrements;
 pub use log::EmbeddedLog;
 pub use nodes::EmbeddedNodes;

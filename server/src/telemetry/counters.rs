@@ -46,11 +46,19 @@ pub enum Metric {
     EventsFiltered,
     /// Events that were refused.
     EventsRefused,
+    /// Events that were counted, late ones included.
+    EventsCounted,
+    /// Events that were counted after their partition had promised that none would come.
+    EventsLate,
+    /// Events that had been counted before.
+    EventsRepeated,
+    /// Batches of the log that could not be counted, and were passed over.
+    LogBatchesSetAside,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
@@ -70,6 +78,10 @@ impl Metric {
         Self::EventsAccepted,
         Self::EventsFiltered,
         Self::EventsRefused,
+        Self::EventsCounted,
+        Self::EventsLate,
+        Self::EventsRepeated,
+        Self::LogBatchesSetAside,
     ];
 }
 
