@@ -20,13 +20,14 @@ use tokio::task::JoinHandle;
 pub use clock::SystemClock;
 
 use crate::catalog::Catalog;
-use crate::config::Config;
-use crate::doors::{Admin, Chooser, Users};
+use crate::config::{Config, DefaultExposure};
+use crate::doors::{Admin, Chooser, Mint, Users};
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
 use crate::ports::{Clock, ProfileStore};
 use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
+use crate::serials::Serials;
 use crate::telemetry::{Counters, Metric};
 use crate::visitors::VisitorHash;
 use doors::Doors;
@@ -38,6 +39,8 @@ use stores::{FIRST_LOAD_MAX, Stores};
 pub struct App {
     /// What the admin door answers from.
     pub admin: Arc<Admin>,
+    /// What this node knows by the serials of tokens.
+    pub serials: Arc<Serials>,
     doors: Doors,
     profiles: Arc<dyn ProfileStore>,
     counters: Arc<Counters>,
@@ -61,7 +64,7 @@ impl App {
     /// When a certificate, a key or the identities will not do, the data directory or an address
     /// cannot be had, or there is no catalogue: neither in the store nor on this node's disk.
     pub async fn start(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
-        let guards = Guards::read(config)?;
+        let mut guards = Guards::read(config)?;
         let dir = &config.data_dir;
         let at = || format!("data_dir = {:?}", dir.display());
         std::fs::create_dir_all(dir).with_context(at)?;
@@ -98,7 +101,16 @@ impl App {
 
         let counters = Arc::<Counters>::default();
         let visitors = VisitorHash::new(&stores.visitor_secret);
+        let serials = Arc::<Serials>::default();
+        let mint = Mint {
+            keys: guards.token_keys(config, stores.token_secret)?,
+            serials: Arc::clone(&serials),
+            // The event door's own address, once it is known, where nothing is said.
+            event_base_url: config.event_base_url.clone().unwrap_or_default(),
+            on_impression: config.default_exposure == DefaultExposure::OnImpression,
+        };
         let chooser = Chooser {
+            mint,
             index: Arc::clone(&node.index),
             profiles: Arc::clone(&stores.profiles),
             clock: Arc::clone(&clock),
@@ -120,6 +132,7 @@ impl App {
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {
             admin,
+            serials,
             doors,
             profiles: stores.profiles,
             counters,

@@ -340,3 +340,10 @@ pub const FORGETS_KEPT: Duration = Duration::from_secs(3_600);
 pub const FORGETS_KEPT_MAX: usize = 10_000;
 /// Accounts whose profiles are forgotten at once.
 pub const FORGETS_AT_ONCE_MAX: usize = 1_024;
+
+/// How long a decision that only an impression makes an exposure holds its place: exchanges tell
+/// within a second or two who has won, and a page is shown soon after that.
+pub const HOLD: Duration = Duration::from_secs(60);
+/// The same, as an instant is measured.
+pub const HOLD_US: i64 = 60_000_000;
+const _: () = assert!(HOLD.as_micros() == HOLD_US.unsigned_abs() as u128);

@@ -20,10 +20,13 @@
 //!
 //! Numbers are big-endian.
 
+mod current;
+mod file;
 mod keys;
 
 use slotwise_core::model::{AccountSerial, AdSerial, ZoneSerial};
 
+pub use current::CurrentKeys;
 pub use keys::{BadKeys, TokenKeys};
 
 /// Characters of a token.

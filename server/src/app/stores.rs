@@ -15,6 +15,8 @@ use crate::store::redis::{Redis, RedisCatalog, RedisNodes, RedisProfiles};
 
 /// The secret that visitors' ids are hashed with.
 const VISITOR_SECRET: &str = "visitor-hash";
+/// The key that tokens are sealed with where no file names one.
+const TOKEN_SECRET: &str = "token-key";
 /// How long a first start waits for a store that it cannot do without.
 pub(super) const FIRST_LOAD_MAX: Duration = Duration::from_secs(300);
 /// How often it asks again.
@@ -29,6 +31,8 @@ pub(super) struct Stores {
     pub(super) disk: Option<Disk>,
     /// What visitors' ids are hashed with.
     pub(super) visitor_secret: [u8; 32],
+    /// What tokens are sealed with, unless a file says otherwise.
+    pub(super) token_secret: [u8; 32],
     /// Whether other nodes may be there.
     pub(super) is_shared: bool,
 }
@@ -46,9 +50,18 @@ impl Stores {
         let at = || format!("data_dir = {:?}", dir.display());
         let catalog: Arc<dyn CatalogStore> = Arc::new(EmbeddedCatalog::open(dir).with_context(at)?);
         let visitor_secret = catalog.secret(VISITOR_SECRET).await.with_context(at)?;
+        let token_secret = catalog.secret(TOKEN_SECRET).await.with_context(at)?;
         let profiles = open_profiles(dir.to_owned(), Arc::clone(&clock)).await.with_context(at)?;
         let nodes = Arc::new(EmbeddedNodes::new(clock));
-        Ok(Self { catalog, profiles, nodes, disk: None, visitor_secret, is_shared: false })
+        Ok(Self {
+            catalog,
+            profiles,
+            nodes,
+            disk: None,
+            visitor_secret,
+            token_secret,
+            is_shared: false,
+        })
     }
 
     async fn redis(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
@@ -71,8 +84,10 @@ impl Stores {
         let known = stored.as_ref().map_or(0, |stored| stored.head.version);
         let catalog: Arc<dyn CatalogStore> =
             Arc::new(RedisCatalog::open(Arc::clone(&redis), known).await);
-        let secret = shared_secret(&*catalog, stored.as_ref()).await?;
-        snapshot.keep_secrets(vec![(VISITOR_SECRET.to_owned(), secret)]);
+        let visitor_secret = shared_secret(&*catalog, VISITOR_SECRET, stored.as_ref()).await?;
+        let token_secret = shared_secret(&*catalog, TOKEN_SECRET, stored.as_ref()).await?;
+        let secrets = [(VISITOR_SECRET, visitor_secret), (TOKEN_SECRET, token_secret)];
+        snapshot.keep_secrets(secrets.map(|(name, secret)| (name.to_owned(), secret)).into());
         let profiles = Arc::new(RedisProfiles::open(Arc::clone(&redis), clock));
         let nodes = Arc::new(RedisNodes::new(redis));
         Ok(Self {
@@ -80,25 +95,27 @@ impl Stores {
             profiles,
             nodes,
             disk: Some((snapshot, stored)),
-            visitor_secret: secret,
+            visitor_secret,
+            token_secret,
             is_shared: true,
         })
     }
 }
 
-/// The visitors' secret from the store; while that is away or empty, from this node's disk.
+/// The secret `name` from the store; while that is away or empty, from this node's disk.
 async fn shared_secret(
     catalog: &dyn CatalogStore,
+    name: &str,
     stored: Option<&Stored>,
 ) -> anyhow::Result<[u8; 32]> {
     let until = Instant::now() + FIRST_LOAD_MAX;
     loop {
-        let error = match catalog.secret(VISITOR_SECRET).await {
+        let error = match catalog.secret(name).await {
             Ok(secret) => return Ok(secret),
             Err(error) => error,
         };
         let kept = stored.into_iter().flat_map(|stored| &stored.secrets);
-        if let Some((_, secret)) = kept.into_iter().find(|(name, _)| name == VISITOR_SECRET) {
+        if let Some((_, secret)) = kept.into_iter().find(|(of, _)| of == name) {
             return Ok(*secret);
         }
         if Instant::now() >= until {
