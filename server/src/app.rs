@@ -3,6 +3,7 @@
 mod clock;
 mod decisions;
 mod doors;
+mod estimates;
 mod events;
 mod guards;
 mod identity;
@@ -23,16 +24,18 @@ pub use clock::SystemClock;
 pub use recording::Recording;
 
 use crate::catalog::Catalog;
-use crate::config::Config;
-use crate::doors::{Admin, Chooser, Landings, Users};
+use crate::config::{Config, DefaultExposure};
+use crate::doors::{Admin, Chooser, Landings, Mint, Users};
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
 use crate::ports::{Clock, ProfileStore};
 use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
+use crate::serials::Serials;
 use crate::telemetry::{Counters, Metric};
 use crate::visitors::VisitorHash;
 use doors::Doors;
+use estimates::Estimates;
 use guards::Guards;
 use lock::DataDirLock;
 use stores::{FIRST_LOAD_MAX, Stores};
@@ -43,7 +46,10 @@ pub struct App {
     pub admin: Arc<Admin>,
     /// What the event doors record with.
     pub recording: Recording,
+    /// What this node knows by the serials of tokens.
+    pub serials: Arc<Serials>,
     doors: Doors,
+    estimates: Estimates,
     profiles: Arc<dyn ProfileStore>,
     counters: Arc<Counters>,
     shutdown_deadline: Duration,
@@ -66,7 +72,7 @@ impl App {
     /// When a certificate, a key or the identities will not do, the data directory or an address
     /// cannot be had, or there is no catalogue: neither in the store nor on this node's disk.
     pub async fn start(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
-        let guards = Guards::read(config)?;
+        let mut guards = Guards::read(config)?;
         let dir = &config.data_dir;
         let at = || format!("data_dir = {:?}", dir.display());
         std::fs::create_dir_all(dir).with_context(at)?;
@@ -105,11 +111,29 @@ impl App {
             wait_for_check(&mut refresh.served()).await;
         }
 
+        let estimates = Estimates::start(stores.increments, Arc::clone(&node.serials), &counters)?;
+        let keys = Arc::new(guards.token_keys(config, stores.token_secret)?);
         let landings = Landings::new(Arc::clone(&node.serials), Arc::clone(&stores.catalog));
-        let events =
-            events::events(config, stores.token_secret, landings, &recording, &clock, &counters)?;
+        let recorder = estimates.tallied(Arc::clone(&recording.recorder));
+        let events = events::events(
+            config,
+            Arc::clone(&keys),
+            landings,
+            recorder,
+            Arc::clone(&clock),
+            Arc::clone(&counters),
+        )?;
         let visitors = VisitorHash::new(&stores.visitor_secret);
+        let serials = Arc::clone(&node.serials);
+        let mint = Mint {
+            keys,
+            serials: Arc::clone(&serials),
+            // The event door's own address, once it is known, where nothing is said.
+            event_base_url: config.event_base_url.clone().unwrap_or_default(),
+            on_impression: config.default_exposure == DefaultExposure::OnImpression,
+        };
         let chooser = Chooser {
+            mint,
             index: Arc::clone(&node.index),
             profiles: Arc::clone(&stores.profiles),
             clock: Arc::clone(&clock),
@@ -133,6 +157,8 @@ impl App {
         Ok(Self {
             admin,
             recording,
+            estimates,
+            serials,
             doors,
             profiles: stores.profiles,
             counters,

@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, the environment over it, flags over both; read once and
 //! checked before anything listens.
 
+mod events;
 mod files;
 mod layers;
 mod redis;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+pub use events::DefaultExposure;
 pub use files::{FileError, NamedFile, TlsFiles};
 pub use layers::{ConfigError, Effective, Origin, Value};
 pub use redis::{Place, RedisAddress};
@@ -42,6 +44,13 @@ pub struct Config {
     pub admin_tls: Option<TlsFiles>,
     /// Who may call the admin door; nothing: whoever is on this machine.
     pub admin_identities: Option<NamedFile>,
+    /// What tokens are sealed with; nothing: a key that the store made.
+    pub token_keys: Option<NamedFile>,
+    /// What the addresses of events begin with, without a slash at the end; nothing: the event
+    /// door's own address.
+    pub event_base_url: Option<String>,
+    /// What makes a decision an exposure where the request does not say.
+    pub default_exposure: DefaultExposure,
     /// Where the catalogue and the profiles are kept.
     pub store: StoreChoice,
     /// Whether the event door believes what its callers say of when something happened.
@@ -93,6 +102,9 @@ impl Config {
             event_tls: tls(effective, ["event_tls_cert", "event_tls_key", "event_tls_client_ca"])?,
             admin_tls: tls(effective, ["admin_tls_cert", "admin_tls_key", "admin_tls_client_ca"])?,
             admin_identities: NamedFile::new(effective, "admin_identities")?,
+            token_keys: NamedFile::new(effective, "token_keys")?,
+            event_base_url: effective.parse("event_base_url", events::base_url)?,
+            default_exposure: effective.parse("default_exposure", str::parse)?,
             store: store(effective)?,
             events_trust_occurred_at: effective.parse("events_trust_occurred_at", |text| {
                 text.parse().map_err(|_| "is neither true nor false")

@@ -15,7 +15,7 @@ mod tls;
 pub use admin::{Admin, AdminDoor, Identities, Ledger, Token, Users};
 pub use calls::Calls;
 pub use events::{EventDoor, Events, Landings};
-pub use grpc::{Chooser, DecisionDoor};
+pub use grpc::{Chooser, DecisionDoor, Mint};
 pub use health::{Health, reflect};
 pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max, serve, server};
 pub use reload::Reloaded;

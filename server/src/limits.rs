@@ -468,7 +468,7 @@ pub const IDS_KEPT: Duration = Duration::from_secs(600);
 /// The same for conversions: shops report the same order again for weeks, and a conversion's
 /// token lives 30 days.
 pub const CONVERSION_IDS_KEPT: Duration = Duration::from_secs(35 * 86_400);
-const _: () = assert!(CONVERSION_IDS_KEPT.as_secs() > SERIAL_AFTERLIFE.as_secs());
+const _: () = assert!(CONVERSION_IDS_KEPT.as_secs() >= SERIAL_AFTERLIFE.as_secs());
 /// Bytes of the log that are read, and counted in one transaction: some 10,000 events, a tenth of
 /// a second. A transaction costs a sync whatever is in it.
 pub const COUNT_READ_BYTES_MAX: usize = 1 << 20;
@@ -520,3 +520,9 @@ pub const POSTGRES_CONNECT_MAX: Duration = Duration::from_secs(5);
 pub const POSTGRES_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// A report's query is called off, by the server itself, after this.
 pub const POSTGRES_READ_MAX: Duration = Duration::from_secs(30);
+/// How long a decision that only an impression makes an exposure holds its place: exchanges tell
+/// within a second or two who has won, and a page is shown soon after that.
+pub const HOLD: Duration = Duration::from_secs(60);
+/// The same, as an instant is measured.
+pub const HOLD_US: i64 = 60_000_000;
+const _: () = assert!(HOLD.as_micros() == HOLD_US.unsigned_abs() as u128);

@@ -21,6 +21,7 @@
 //! Numbers are big-endian.
 
 mod current;
+mod file;
 mod keys;
 
 use slotwise_core::model::{AccountSerial, AdSerial, ZoneSerial};

@@ -51,7 +51,7 @@ impl Doors {
     pub(super) async fn open(
         config: &Config,
         guards: Guards,
-        chooser: Chooser,
+        mut chooser: Chooser,
         events: Events,
         admin: Arc<Admin>,
         in_flight: Arc<InFlight>,
@@ -69,6 +69,10 @@ impl Doors {
         let (decision_addr, event_addr, admin_addr) =
             (decisions_at.local_addr()?, events_at.local_addr()?, admin_at.local_addr()?);
 
+        if chooser.mint.event_base_url.is_empty() {
+            let scheme = if guards.event_tls.is_some() { "https" } else { "http" };
+            chooser.mint.event_base_url = format!("{scheme}://{event_addr}");
+        }
         let (decision_health, routes) = reflect(DECISION_SERVICES).await?;
         let (drain, calls) = (Drain::default(), Calls::default());
         let (doorman, queues) = Doorman::new(config.decision_threads, connections_max(2));

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::increments::{Flusher, Increments};
+use crate::events::Recorder;
+use crate::increments::{Flusher, Increments, Tallied};
 use crate::ports::IncrementStore;
 use crate::serials::Serials;
 use crate::telemetry::Counters;
 
 /// What adds up impressions and clicks.
 pub(super) struct Estimates {
-    /// What the event door counts in.
-    pub(super) increments: Arc<Increments>,
+    increments: Arc<Increments>,
     stop: oneshot::Sender<()>,
     flushing: JoinHandle<()>,
 }
@@ -32,6 +32,11 @@ impl Estimates {
         let flusher = Flusher::new(sums, store, serials, u64::from_le_bytes(sender));
         let (stop, stopped) = oneshot::channel();
         Ok(Self { increments, stop, flushing: tokio::spawn(flusher.run(stopped)) })
+    }
+
+    /// What records with `recorder`, and counts what was recorded.
+    pub(super) fn tallied(&self, recorder: Arc<dyn Recorder>) -> Arc<dyn Recorder> {
+        Arc::new(Tallied { recorder, increments: Arc::clone(&self.increments) })
     }
 
     /// Flushes once more, and ends.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::config::{Config, FileError, TlsFiles};
 use crate::doors::{ClientCertificates, Drain, FOR_BROWSERS, FOR_CALLS, Identities, Reloaded, Tls};
+use crate::tokens::{CurrentKeys, TokenKeys};
 
 /// What the doors are guarded with; nothing: a door in clear, or one that asks nobody.
 pub(super) struct Guards {
@@ -12,6 +13,8 @@ pub(super) struct Guards {
     pub(super) event_tls: Option<Arc<Tls>>,
     pub(super) admin_tls: Option<Arc<Tls>>,
     pub(super) identities: Option<Arc<Reloaded<Identities>>>,
+    /// What tokens are sealed with, where a file says it.
+    token_keys: Option<Arc<Reloaded<TokenKeys>>>,
 }
 
 impl Guards {
@@ -31,7 +34,25 @@ impl Guards {
             identities: identities
                 .map(|file| Identities::read(file, asks_for_certificates))
                 .transpose()?,
+            token_keys: None,
         })
+    }
+
+    /// The keys of tokens: those of the file that `config` names, and the store's.
+    pub(super) fn token_keys(
+        &mut self,
+        config: &Config,
+        of_store: [u8; 32],
+    ) -> anyhow::Result<CurrentKeys> {
+        let Some(file) = config.token_keys.clone() else {
+            return Ok(CurrentKeys::fixed(TokenKeys::new(&[(0, of_store)])?));
+        };
+        let kept = Reloaded::load(vec![file.clone()], move |contents| {
+            let bytes = contents.first().map_or(&[][..], Vec::as_slice);
+            TokenKeys::from_file(bytes, of_store).map_err(|problem| file.refuse(problem))
+        })?;
+        self.token_keys = Some(Arc::clone(&kept));
+        Ok(CurrentKeys::of(move || kept.current()))
     }
 
     /// Keeps up with the files until `drain` begins.
@@ -41,6 +62,9 @@ impl Guards {
         }
         if let Some(identities) = &self.identities {
             tokio::spawn(Arc::clone(identities).follow(drain.clone()));
+        }
+        if let Some(token_keys) = &self.token_keys {
+            tokio::spawn(Arc::clone(token_keys).follow(drain.clone()));
         }
     }
 }

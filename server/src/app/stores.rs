@@ -8,10 +8,14 @@ use anyhow::{Context, anyhow};
 use tokio::time::Instant;
 
 use crate::config::{Config, StoreChoice};
-use crate::ports::{CatalogStore, Clock, EventLog, NodeStore, ProfileStore};
+use crate::ports::{CatalogStore, Clock, EventLog, IncrementStore, NodeStore, ProfileStore};
 use crate::refresh::{Disk, Snapshot, Stored};
-use crate::store::embedded::{EmbeddedCatalog, EmbeddedLog, EmbeddedNodes, EmbeddedProfiles};
-use crate::store::redis::{Redis, RedisCatalog, RedisLog, RedisNodes, RedisProfiles};
+use crate::store::embedded::{
+    EmbeddedCatalog, EmbeddedIncrements, EmbeddedLog, EmbeddedNodes, EmbeddedProfiles,
+};
+use crate::store::redis::{
+    Redis, RedisCatalog, RedisIncrements, RedisLog, RedisNodes, RedisProfiles,
+};
 
 /// The secret that visitors' ids are hashed with.
 const VISITOR_SECRET: &str = "visitor-hash";
@@ -37,6 +41,8 @@ pub(super) struct Stores {
     pub(super) is_shared: bool,
     /// Where events are recorded.
     pub(super) log: Arc<dyn EventLog>,
+    /// Where the estimates are added up.
+    pub(super) increments: Arc<dyn IncrementStore>,
 }
 
 impl Stores {
@@ -55,6 +61,7 @@ impl Stores {
         let token_secret = catalog.secret(TOKEN_SECRET).await.with_context(at)?;
         let profiles = open_profiles(dir.to_owned(), Arc::clone(&clock)).await.with_context(at)?;
         let log = Arc::new(EmbeddedLog::open(dir, Arc::clone(&clock)).with_context(at)?);
+        let increments = Arc::new(EmbeddedIncrements::open(dir).with_context(at)?);
         let nodes = Arc::new(EmbeddedNodes::new(clock));
         Ok(Self {
             catalog,
@@ -65,6 +72,7 @@ impl Stores {
             token_secret,
             is_shared: false,
             log,
+            increments,
         })
     }
 
@@ -102,7 +110,8 @@ impl Stores {
             visitor_secret,
             token_secret,
             is_shared: true,
-            log: Arc::new(RedisLog::new(redis)),
+            log: Arc::new(RedisLog::new(Arc::clone(&redis))),
+            increments: Arc::new(RedisIncrements::new(redis)),
         })
     }
 }

@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 29] = [
+pub const SETTINGS: [Setting; 32] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -84,6 +84,24 @@ pub const SETTINGS: [Setting; 29] = [
         default: "",
         help: "TOML file of who may manage the catalogue, by token or certificate; empty: whoever \
                is on this machine",
+    },
+    Setting {
+        key: "token_keys",
+        default: "",
+        help: "TOML file of the keys that tokens are sealed with, newest first; read again when it \
+               changes; empty: a key that is made once and kept in the store",
+    },
+    Setting {
+        key: "event_base_url",
+        default: "",
+        help: "What the addresses of impressions and clicks begin with, such as \
+               https://ads.example; empty: the event door's own address",
+    },
+    Setting {
+        key: "default_exposure",
+        default: "on-decision",
+        help: "What fills a frequency cap where a request does not say: on-decision or \
+               on-impression",
     },
     Setting {
         key: "store",

@@ -5,7 +5,10 @@ mod ask;
 mod choose;
 mod delivery;
 mod explain;
+mod markup;
+mod mint;
 mod service;
 
 pub use choose::Chooser;
+pub use mint::Mint;
 pub use service::DecisionDoor;

@@ -53,6 +53,7 @@ impl LedgerDoor {
             index: Arc::clone(&admin.index),
             in_flight: Arc::clone(&admin.in_flight),
             kills: Arc::clone(&admin.kills),
+            serials: Arc::clone(&serials),
         };
         let catalog = Catalog::new(store, Arc::clone(&admin.index), Arc::clone(&clock));
         let users =

@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use super::{BadToken, PAYLOAD, SEALED, Showing, TOKEN_CHARS, VERSION};
+use super::{BadToken, PAYLOAD, SEALED, Showing, TOKEN_CHARS, VERSION, file};
 
 /// Why keys will not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +46,17 @@ impl TokenKeys {
             Hmac::new_from_slice(secret).ok().map(|keyed| (*id, keyed))
         };
         Ok(Self { keys: keys.iter().filter_map(keyed).collect() })
+    }
+
+    /// The keys that the file `contents` lists (see `tokens/file`), and after them the key that the
+    /// store made, as number 0: what it has sealed is still accepted.
+    ///
+    /// # Errors
+    /// What is wrong with the contents, in words and without a key.
+    pub fn from_file(contents: &[u8], of_store: [u8; 32]) -> Result<Self, String> {
+        let mut keys = file::parse(contents)?;
+        keys.push((0, of_store));
+        Self::new(&keys).map_err(|error| error.to_string())
     }
 
     /// The token of `showing`: [`TOKEN_CHARS`] characters that are safe in a URL.

@@ -1,14 +1,14 @@
 //! A decision on its way out.
 
-use slotwise_core::decide::{Decision, Winner};
+use slotwise_core::decide::Decision;
 use slotwise_core::index::Campaigns;
 use slotwise_proto::v1::{
-    ChooseAdsResponse, ChosenAd, Creative, Explanation, NoAdReason, PlacementAnswer, RequestError,
-    Size,
+    ChooseAdsResponse, ChosenAd, Explanation, NoAdReason, PlacementAnswer, RequestError,
 };
 use smallvec::SmallVec;
 
 use super::super::refusal::Refusal;
+use super::mint::Minting;
 
 /// What one placement was filled with.
 #[derive(Default)]
@@ -72,45 +72,24 @@ impl Filled {
     }
 }
 
-/// Puts the winners where they belong: `numbers` says which of `filled` is the answer of which of
-/// the decision's placements. With `with_facts` also sizes, domains and categories.
+/// Puts the winners where they belong, as `minting` makes them: `numbers` says which of `filled` is
+/// the answer of which of the decision's placements.
 pub(super) fn fill(
     filled: &mut Fillings,
     numbers: &[usize],
     decision: &Decision,
     campaigns: &Campaigns,
-    with_facts: bool,
+    mut minting: Minting<'_>,
 ) {
     let winners = decision.winners();
     if let [only] = numbers {
         filled[*only].ads.reserve_exact(winners.len());
     }
-    for winner in winners {
+    for (slot, winner) in winners.enumerate() {
         let filled = &mut filled[numbers[winner.placement]];
-        filled.ads.push(chosen(&winner, campaigns, with_facts));
+        let row = campaigns.get(winner.entry.campaign);
+        filled.ads.push(minting.chosen(slot, &winner, row));
         filled.reason = NoAdReason::Unspecified;
-    }
-}
-
-fn chosen(winner: &Winner<'_>, campaigns: &Campaigns, with_facts: bool) -> ChosenAd {
-    let entry = winner.entry;
-    let creative = with_facts.then(|| {
-        let campaign = campaigns.get(entry.campaign).map(|row| &row.campaign);
-        Creative {
-            size: entry.ad.size.map(|size| Size { width: size.width, height: size.height }),
-            advertiser_domains: campaign.map(|c| c.advertiser_domains.clone()).unwrap_or_default(),
-            categories: campaign.map(|c| c.categories.clone()).unwrap_or_default(),
-            ..Creative::default()
-        }
-    });
-    ChosenAd {
-        campaign_id: entry.ad.campaign.as_str().to_owned(),
-        ad_unit_id: entry.ad.unit.as_str().to_owned(),
-        ecpm_micros: winner.block.ecpm_micros(entry),
-        score: winner.score,
-        matched_keywords: winner.matched,
-        creative,
-        ..ChosenAd::default()
     }
 }
 

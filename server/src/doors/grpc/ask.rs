@@ -39,8 +39,12 @@ pub(super) struct Visit<'r> {
     pub(super) now_us: i64,
     /// How long the caller waits; 0: not said.
     pub(super) timeout_ms: u32,
-    /// Size, domains and categories are given.
-    pub(super) with_facts: bool,
+    /// The request's id; empty: it has none.
+    pub(super) request_id: &'r str,
+    /// What makes the decision an exposure.
+    pub(super) exposure: Exposure,
+    /// How much of each ad is given.
+    pub(super) detail: Detail,
     /// Nothing is recorded.
     pub(super) dry_run: bool,
     /// The clock stands at another instant than now.
@@ -135,7 +139,10 @@ impl<'r> Ask<'r> {
     fn new(common: &Common<'r>, rules: Option<PageRules>, now_us: i64) -> Result<Self, Refusal> {
         check_id("request_id", common.request_id)?;
         check_id("user_id", common.user_id)?;
-        refuse_what_is_not_built(common)?;
+        let exposure = Exposure::try_from(common.exposure)
+            .map_err(|_| Refusal::invalid("exposure", "is no exposure that the contract names"))?;
+        let detail = Detail::try_from(common.detail)
+            .map_err(|_| Refusal::invalid("detail", "is no detail that the contract names"))?;
         if common.timeout_ms > TIMEOUT_MS_MAX {
             return Err(over("timeout_ms", common.timeout_ms, TIMEOUT_MS_MAX));
         }
@@ -158,6 +165,8 @@ impl<'r> Ask<'r> {
                 blocks: checks::blocks(common)?,
                 visitor_known: !user_id.is_empty(),
                 without_budgets: as_of_us.is_some(),
+                // As the server is configured, where the request does not say: see `Chooser`.
+                holds_us: None,
                 rules,
             },
             visit: Visit {
@@ -166,7 +175,9 @@ impl<'r> Ask<'r> {
                 context: common.context,
                 now_us,
                 timeout_ms: common.timeout_ms,
-                with_facts: common.detail == i32::from(Detail::Facts),
+                request_id: common.request_id,
+                exposure,
+                detail,
                 dry_run: common.dry_run,
                 is_replay: as_of_us.is_some(),
                 seed: common.seed,
@@ -181,23 +192,4 @@ impl<'r> Ask<'r> {
 /// How many candidates are explained one by one; nothing: no explanation.
 pub(super) fn explain_max(explain: bool, max: u32) -> Option<usize> {
     explain.then_some(if max == 0 { EXPLAIN_DEFAULT } else { max } as usize)
-}
-
-/// What the contract has and this version does not: refused by name, never ignored.
-fn refuse_what_is_not_built(common: &Common<'_>) -> Result<(), Refusal> {
-    let not_yet = |field, problem: &str| Err(Refusal::invalid(field, problem));
-    match Exposure::try_from(common.exposure) {
-        Ok(Exposure::Unspecified | Exposure::OnDecision) => {}
-        Ok(Exposure::OnImpression) => {
-            return not_yet("exposure", "ON_IMPRESSION is not supported by this version");
-        }
-        Err(_) => return not_yet("exposure", "is no exposure that the contract names"),
-    }
-    match Detail::try_from(common.detail) {
-        Ok(Detail::Unspecified | Detail::Facts) => Ok(()),
-        Ok(Detail::Markup) => {
-            not_yet("detail", "MARKUP is not supported by this version; FACTS would do")
-        }
-        Err(_) => not_yet("detail", "is no detail that the contract names"),
-    }
 }

@@ -6,18 +6,21 @@ mod zones;
 
 use std::sync::Arc;
 
+use rand_core::Rng as _;
 use slotwise_core::decide::Decision;
 use slotwise_core::index::Index;
 use slotwise_proto::v1::{
-    ChooseAdsRequest, ChooseAdsResponse, ChoosePageRequest, ChoosePageResponse,
+    ChooseAdsRequest, ChooseAdsResponse, ChoosePageRequest, ChoosePageResponse, Exposure,
 };
 
 use super::super::refusal::Refusal;
 use super::answer::{self, Filled, Fillings};
 use super::ask::{Ask, Place};
 use super::explain::{Aside, Grounds};
+use super::mint::{Mint, Minting};
 use crate::hours::hour_of_week;
-use crate::ports::{Clock, ProfileStore};
+use crate::limits::HOLD_US;
+use crate::ports::{Clock, ProfileStore, VisitorKey};
 use crate::refresh::Freshness;
 use crate::telemetry::{Counters, Metric, Outcome};
 use crate::visitors::VisitorHash;
@@ -38,6 +41,8 @@ pub struct Chooser {
     pub visitors: VisitorHash,
     /// How fresh the index is, and has to be.
     pub freshness: Freshness,
+    /// What names the ads of an answer.
+    pub mint: Mint,
     /// What is counted.
     pub counters: Arc<Counters>,
 }
@@ -132,11 +137,33 @@ impl Chooser {
         let Some(account) = account.filter(|_| !open.is_empty()) else {
             return Answer { request_id, catalog_version, filled };
         };
+        let on_impression = match visit.exposure {
+            Exposure::Unspecified => self.mint.on_impression,
+            Exposure::OnDecision => false,
+            Exposure::OnImpression => true,
+        };
+        page.holds_us = on_impression.then_some(HOLD_US);
+        let is_known = !visit.user_id.is_empty();
+        let visitor = is_known.then(|| self.visitors.of(visit.user_id));
+        let mut fresh = generator(None);
+        let id = fresh.next_u64();
         page.hour_of_week = hour_of_week(&account.time_zone, page.now_us);
         let explained = visit.explain_max.map(|max| Aside::new(&open, max));
         let mut decision = Decision::new(page, open, rng);
-        let settled = self.settle(&mut decision, campaigns, account.serial, &visit).await;
-        answer::fill(&mut filled, &numbers, &decision, &settled.campaigns, visit.with_facts);
+        let key = visitor.map(|visitor| VisitorKey { account: account.serial, visitor });
+        let settled = self.settle(&mut decision, campaigns, key, id, &visit).await;
+        let minting = Minting {
+            mint: &self.mint,
+            keys: (!visit.dry_run).then(|| self.mint.keys.current()),
+            decision: id,
+            rng: fresh,
+            now_us: asked_at_us,
+            on_impression,
+            visitor,
+            detail: visit.detail,
+            request_id: if visit.makes_id { &request_id } else { visit.request_id },
+        };
+        answer::fill(&mut filled, &numbers, &decision, &settled.campaigns, minting);
         if let Some(aside) = explained {
             let grounds = Grounds { settled: &settled, visit: &visit };
             // In a box: its state is not a part of every decision's.

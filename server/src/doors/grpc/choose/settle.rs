@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand_core::{Rng as _, SeedableRng};
 use slotwise_core::decide::{Decision, Rng, Strict, StrictAsk};
 use slotwise_core::index::{Campaigns, Index};
-use slotwise_core::model::{AccountSerial, Profile};
+use slotwise_core::model::Profile;
 
 use super::super::ask::Visit;
 use super::Chooser;
@@ -30,18 +30,19 @@ pub(in crate::doors::grpc) struct Settled {
 
 impl Chooser {
     /// Settles `decision` on the visitor's profile, read at most once, and only where it matters
-    /// to a would-be winner or to an explanation.
+    /// to a would-be winner or to an explanation. What is recorded has the decision's `id`, as
+    /// its tokens have: never seeded.
     pub(super) async fn settle(
         &self,
         decision: &mut Decision,
         campaigns: Campaigns,
-        account: AccountSerial,
+        visitor: Option<VisitorKey>,
+        id: u64,
         visit: &Visit<'_>,
     ) -> Settled {
         let asks_profile = decision.look(&campaigns);
-        if !visit.user_id.is_empty() && (asks_profile || visit.explain_max.is_some()) {
-            let visitor = VisitorKey { account, visitor: self.visitors.of(visit.user_id) };
-            return self.settle_known(decision, visitor, visit).await;
+        if let Some(visitor) = visitor.filter(|_| asks_profile || visit.explain_max.is_some()) {
+            return self.settle_known(decision, visitor, id, visit).await;
         }
         let mut nobody = Profile::default();
         if asks_profile {
@@ -56,13 +57,14 @@ impl Chooser {
         &self,
         decision: &mut Decision,
         visitor: VisitorKey,
+        id: u64,
         visit: &Visit<'_>,
     ) -> Settled {
         let wait = profile_wait(visit.timeout_ms);
         let mut admitting = Admitting {
             index: &self.index,
             decision,
-            id: generator(None).next_u64(),
+            id,
             keeps_profile: visit.explain_max.is_some(),
             settled: None,
         };
@@ -89,7 +91,7 @@ impl Chooser {
 struct Admitting<'a> {
     index: &'a Index,
     decision: &'a mut Decision,
-    /// The decision's own id; never seeded.
+    /// The decision's own id.
     id: u64,
     keeps_profile: bool,
     settled: Option<Settled>,
