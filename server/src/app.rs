@@ -22,6 +22,7 @@ pub use clock::SystemClock;
 use crate::catalog::Catalog;
 use crate::config::{Config, DefaultExposure};
 use crate::doors::{Admin, Chooser, Mint, Users};
+use crate::exposures::Exposures;
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
@@ -29,6 +30,7 @@ use crate::ports::{Clock, ProfileStore};
 use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
 use crate::serials::Serials;
 use crate::telemetry::{Counters, Metric};
+use crate::tokens::CurrentKeys;
 use crate::visitors::VisitorHash;
 use doors::Doors;
 use guards::Guards;
@@ -39,8 +41,12 @@ use stores::{FIRST_LOAD_MAX, Stores};
 pub struct App {
     /// What the admin door answers from.
     pub admin: Arc<Admin>,
+    /// The keys of tokens.
+    pub token_keys: Arc<CurrentKeys>,
     /// What this node knows by the serials of tokens.
     pub serials: Arc<Serials>,
+    /// What settles the places that decisions hold.
+    pub exposures: Arc<Exposures>,
     doors: Doors,
     profiles: Arc<dyn ProfileStore>,
     counters: Arc<Counters>,
@@ -102,8 +108,9 @@ impl App {
         let counters = Arc::<Counters>::default();
         let visitors = VisitorHash::new(&stores.visitor_secret);
         let serials = Arc::<Serials>::default();
+        let token_keys = Arc::new(guards.token_keys(config, stores.token_secret)?);
         let mint = Mint {
-            keys: guards.token_keys(config, stores.token_secret)?,
+            keys: Arc::clone(&token_keys),
             serials: Arc::clone(&serials),
             // The event door's own address, once it is known, where nothing is said.
             event_base_url: config.event_base_url.clone().unwrap_or_default(),
@@ -118,6 +125,12 @@ impl App {
             freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
+        let exposures = Arc::new(Exposures {
+            index: Arc::clone(&node.index),
+            serials: Arc::clone(&serials),
+            profiles: Arc::clone(&stores.profiles),
+            counters: Arc::clone(&counters),
+        });
         let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), Arc::clone(&clock));
         let users = Users { profiles: Arc::clone(&stores.profiles), hash: visitors, clock };
         let in_flight = Arc::clone(&node.in_flight);
@@ -132,7 +145,9 @@ impl App {
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {
             admin,
+            token_keys,
             serials,
+            exposures,
             doors,
             profiles: stores.profiles,
             counters,

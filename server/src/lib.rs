@@ -7,6 +7,7 @@ pub mod cli;
 pub mod config;
 pub mod doors;
 pub mod events;
+pub mod exposures;
 pub mod fleet;
 pub mod hours;
 pub mod inflight;

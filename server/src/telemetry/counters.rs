@@ -18,17 +18,20 @@ pub enum Metric {
     KeywordsIgnored,
     /// Decisions made without the visitor's profile, as it was not to be had.
     ProfilesUnavailable,
+    /// Impressions and losses that the visitor's profile was not told of.
+    ExposuresUnsettled,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
         Self::DecisionsCancelled,
         Self::KeywordsIgnored,
         Self::ProfilesUnavailable,
+        Self::ExposuresUnsettled,
     ];
 }
 
@@ -86,7 +89,7 @@ mod tests {
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
         let counts = Metric::ALL.map(|metric| counters.get(metric));
-        assert_eq!(counts, [1, 0, 0, 1, 0, 0]);
+        assert_eq!(counts, [1, 0, 0, 1, 0, 0, 0]);
     }
 
     #[test]

@@ -34,9 +34,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<NumberedKey>, String> {
 
 /// The problem comes with where in `text` it is.
 fn keys(text: &str) -> Result<Vec<NumberedKey>, (usize, String)> {
-    let table = DeTable::parse(text).map_err(|error| {
-        (error.span().map_or(0, |span| span.start), error.message().to_owned())
-    })?;
+    let table = DeTable::parse(text)
+        .map_err(|error| (error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
     let mut keys: Vec<NumberedKey> = Vec::new();
     for (name, value) in table.get_ref() {
         let at = name.span().start;

@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use super::{file, BadToken, PAYLOAD, SEALED, Showing, TOKEN_CHARS, VERSION};
+use super::{BadToken, PAYLOAD, SEALED, Showing, TOKEN_CHARS, VERSION, file};
 
 /// Why keys will not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,8 +14,8 @@ use publish::{ZoneEdit, touch};
 use super::block::Newcomer;
 use super::{CampaignRow, CampaignTable, Change, Index, Key, Rejected, Retired};
 use crate::model::{
-    Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, CampaignSerial, Site, SiteId, Status, Zone, ZoneId,
-    ZoneSerial,
+    Account, AccountId, Ad, AdUnitId, Campaign, CampaignId, CampaignSerial, Site, SiteId, Status,
+    Zone, ZoneId, ZoneSerial,
 };
 
 struct SiteState {

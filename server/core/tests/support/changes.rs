@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use slotwise_core::index::{Change, Index, Key};
 use slotwise_core::model::{
     Account, AccountId, AccountSerial, Ad, AdSerial, AdUnitId, Blocks, Campaign, CampaignId,
-    CampaignSerial, Cap, CapLevel, Flight, Keywords, Names, Placement, Price, Site, SiteId, Size, Status,
-    Zone, ZoneId, ZoneSerial,
+    CampaignSerial, Cap, CapLevel, Flight, Keywords, Names, Placement, Price, Site, SiteId, Size,
+    Status, Zone, ZoneId, ZoneSerial,
 };
 
 use crate::market::{DAY_US, HOUR_US, START_US};

@@ -139,9 +139,8 @@ impl<'r> Ask<'r> {
     fn new(common: &Common<'r>, rules: Option<PageRules>, now_us: i64) -> Result<Self, Refusal> {
         check_id("request_id", common.request_id)?;
         check_id("user_id", common.user_id)?;
-        let exposure = Exposure::try_from(common.exposure).map_err(|_| {
-            Refusal::invalid("exposure", "is no exposure that the contract names")
-        })?;
+        let exposure = Exposure::try_from(common.exposure)
+            .map_err(|_| Refusal::invalid("exposure", "is no exposure that the contract names"))?;
         let detail = Detail::try_from(common.detail)
             .map_err(|_| Refusal::invalid("detail", "is no detail that the contract names"))?;
         if common.timeout_ms > TIMEOUT_MS_MAX {

@@ -16,7 +16,7 @@ use crate::tokens::{CurrentKeys, PriceKind, Showing, TokenKeys};
 /// What answers are given names with.
 pub struct Mint {
     /// The keys of tokens.
-    pub keys: CurrentKeys,
+    pub keys: Arc<CurrentKeys>,
     /// What ads show and where clicks on them lead.
     pub serials: Arc<Serials>,
     /// What the addresses of events begin with, without a slash at the end.
@@ -43,7 +43,7 @@ pub(super) struct Minting<'a> {
     pub(super) request_id: &'a str,
 }
 
-/// How much of each ad the bits of a creative need.
+/// Where the events of a showing are reported.
 struct Urls {
     impression: String,
     click: String,
