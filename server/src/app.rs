@@ -4,7 +4,6 @@ mod clock;
 mod decisions;
 mod doors;
 mod estimates;
-mod events;
 mod guards;
 mod identity;
 mod lock;
@@ -23,9 +22,11 @@ use tokio::task::JoinHandle;
 pub use clock::SystemClock;
 pub use recording::Recording;
 
+use crate::bots::Bots;
 use crate::catalog::Catalog;
 use crate::config::{Config, DefaultExposure};
-use crate::doors::{Admin, Chooser, Landings, Mint, Users};
+use crate::doors::{Admin, Chooser, Events, Landings, Mint, Users};
+use crate::exposures::Exposures;
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
@@ -33,6 +34,7 @@ use crate::ports::{Clock, ProfileStore};
 use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
 use crate::serials::Serials;
 use crate::telemetry::{Counters, Metric};
+use crate::tokens::CurrentKeys;
 use crate::visitors::VisitorHash;
 use doors::Doors;
 use estimates::Estimates;
@@ -46,8 +48,12 @@ pub struct App {
     pub admin: Arc<Admin>,
     /// What the event doors record with.
     pub recording: Recording,
+    /// The keys of tokens.
+    pub token_keys: Arc<CurrentKeys>,
     /// What this node knows by the serials of tokens.
     pub serials: Arc<Serials>,
+    /// What settles the places that decisions hold.
+    pub exposures: Arc<Exposures>,
     doors: Doors,
     estimates: Estimates,
     profiles: Arc<dyn ProfileStore>,
@@ -111,22 +117,11 @@ impl App {
             wait_for_check(&mut refresh.served()).await;
         }
 
-        let estimates = Estimates::start(stores.increments, Arc::clone(&node.serials), &counters)?;
-        let keys = Arc::new(guards.token_keys(config, stores.token_secret)?);
-        let landings = Landings::new(Arc::clone(&node.serials), Arc::clone(&stores.catalog));
-        let recorder = estimates.tallied(Arc::clone(&recording.recorder));
-        let events = events::events(
-            config,
-            Arc::clone(&keys),
-            landings,
-            recorder,
-            Arc::clone(&clock),
-            Arc::clone(&counters),
-        )?;
         let visitors = VisitorHash::new(&stores.visitor_secret);
         let serials = Arc::clone(&node.serials);
+        let token_keys = Arc::new(guards.token_keys(config, stores.token_secret)?);
         let mint = Mint {
-            keys,
+            keys: Arc::clone(&token_keys),
             serials: Arc::clone(&serials),
             // The event door's own address, once it is known, where nothing is said.
             event_base_url: config.event_base_url.clone().unwrap_or_default(),
@@ -139,6 +134,24 @@ impl App {
             clock: Arc::clone(&clock),
             visitors,
             freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
+            counters: Arc::clone(&counters),
+        };
+        let exposures = Arc::new(Exposures {
+            index: Arc::clone(&node.index),
+            serials: Arc::clone(&serials),
+            profiles: Arc::clone(&stores.profiles),
+            counters: Arc::clone(&counters),
+        });
+        let estimates = Estimates::start(stores.increments, Arc::clone(&serials), &counters)?;
+        let events = Events {
+            keys: Arc::clone(&token_keys),
+            lives: config.lives,
+            trusts_occurred_at: config.events_trust_occurred_at,
+            landings: Landings::new(Arc::clone(&serials), Arc::clone(&stores.catalog)),
+            recorder: estimates.tallied(Arc::clone(&recording.recorder)),
+            settling: Arc::<Exposures>::clone(&exposures),
+            clock: Arc::clone(&clock),
+            bots: Bots::known().context("the list of bots")?,
             counters: Arc::clone(&counters),
         };
         let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), Arc::clone(&clock));
@@ -158,7 +171,9 @@ impl App {
             admin,
             recording,
             estimates,
+            token_keys,
             serials,
+            exposures,
             doors,
             profiles: stores.profiles,
             counters,
@@ -204,14 +219,17 @@ impl App {
     ///
     /// # Errors
     /// When exposures could not be written.
-    pub async fn stop(self) -> anyhow::Result<bool> {
+    pub async fn stop(mut self) -> anyhow::Result<bool> {
         let began = Instant::now();
         let is_finished = self.doors.close(self.shutdown_deadline).await;
         self.tasks.iter().for_each(JoinHandle::abort);
         self.admin.fleet.leave().await;
         let left = self.shutdown_deadline.saturating_sub(began.elapsed());
         // The disk gets its time even where the callers took it all.
-        let flush = tokio::time::timeout(left.max(Duration::from_secs(1)), self.flush());
+        let left = left.max(Duration::from_secs(1));
+        // Estimates may be lost: a store that is away is not waited for.
+        let _ = tokio::time::timeout(left / 4, self.estimates.stop()).await;
+        let flush = tokio::time::timeout(left, self.flush());
         flush.await.context("events or exposures were not written in time")??;
         let counts = Metric::ALL.map(|metric| (metric, self.counters.get(metric)));
         tracing::info!(

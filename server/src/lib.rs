@@ -9,6 +9,7 @@ pub mod config;
 pub mod counting;
 pub mod doors;
 pub mod events;
+pub mod exposures;
 pub mod fleet;
 pub mod hours;
 pub mod increments;

@@ -43,6 +43,8 @@ mod listing;
 mod log;
 #[path = "conformance/profiles.rs"]
 mod profiles;
+#[path = "conformance/profiles_holds.rs"]
+mod profiles_holds;
 #[path = "conformance/profiles_users.rs"]
 mod profiles_users;
 #[path = "conformance/serials.rs"]
@@ -169,6 +171,15 @@ macro_rules! suite {
                 what_was_shown_before_a_forget_does_not_come_back
                 parallel_forgets_and_admits_leave_the_others_whole
                 every_advertisers_list_goes
+            }
+            profiles_holds {
+                an_impression_makes_a_hold_permanent_once
+                an_impression_without_a_hold_is_added_once
+                a_loss_frees_a_hold_and_nothing_else
+                holds_and_what_became_of_them_survive_reopening
+                holds_that_are_over_make_room
+                an_impression_of_before_a_forget_makes_nobody_anew
+                parallel_impressions_and_losses_settle_each_showing_once
             }
         );
     };

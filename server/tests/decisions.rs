@@ -13,8 +13,7 @@ mod support;
 use std::collections::HashSet;
 
 use slotwise_proto::v1::{
-    ChooseAdsBatchRequest, ChooseAdsRequest, ChooseAdsResponse, Detail, Exposure, RequestContext,
-    Size,
+    ChooseAdsBatchRequest, ChooseAdsRequest, ChooseAdsResponse, Detail, RequestContext, Size,
 };
 use slotwise_server::telemetry::Metric;
 use slotwise_server::testing::{ManualClock, Server};
@@ -78,9 +77,7 @@ async fn every_bad_field_is_refused_by_name() {
         ("user_id", Box::new(move |r| r.user_id = long.clone())),
         ("count", Box::new(|r| r.count = 101)),
         ("timeout_ms", Box::new(|r| r.timeout_ms = 60_001)),
-        ("exposure", Box::new(|r| r.exposure = Exposure::OnImpression.into())),
         ("exposure", Box::new(|r| r.exposure = 77)),
-        ("detail", Box::new(|r| r.detail = Detail::Markup.into())),
         ("detail", Box::new(|r| r.detail = -1)),
         (
             "context.country",

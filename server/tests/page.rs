@@ -8,7 +8,7 @@ mod support;
 use std::collections::HashSet;
 
 use slotwise_proto::v1::{
-    ChoosePageRequest, ChoosePageResponse, Detail, Exposure, Placement, RequestContext,
+    ChoosePageRequest, ChoosePageResponse, Detail, Placement, RequestContext,
 };
 use slotwise_server::telemetry::Metric;
 use slotwise_server::testing::{ManualClock, Server};
@@ -68,8 +68,8 @@ async fn what_is_wrong_with_a_page_as_a_whole_is_refused_by_name() {
         ("request_id", |page| page.request_id = "x".repeat(129)),
         ("user_id", |page| page.user_id = "a\nb".into()),
         ("timeout_ms", |page| page.timeout_ms = 60_001),
-        ("exposure", |page| page.exposure = Exposure::OnImpression.into()),
-        ("detail", |page| page.detail = Detail::Markup.into()),
+        ("exposure", |page| page.exposure = 77),
+        ("detail", |page| page.detail = -1),
         ("blocked_advertisers", |page| page.blocked_advertisers = vec!["x".into(); 1_001]),
         ("blocked_domains[0]", |page| page.blocked_domains = vec![String::new()]),
         ("explain_max", |page| page.explain_max = 1_001),

@@ -9,12 +9,16 @@
     clippy::cast_possible_wrap
 )]
 
+#[path = "several_nodes/holds.rs"]
+mod holds;
 #[path = "support/load.rs"]
 mod load;
 #[path = "support/nodes.rs"]
 mod nodes;
 #[path = "support/redis.rs"]
 mod redis_server;
+#[path = "support/serials.rs"]
+mod serials;
 mod support;
 #[path = "several_nodes/visitors.rs"]
 mod visitors;

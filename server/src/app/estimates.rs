@@ -14,7 +14,7 @@ use crate::telemetry::Counters;
 /// What adds up impressions and clicks.
 pub(super) struct Estimates {
     increments: Arc<Increments>,
-    stop: oneshot::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
     flushing: JoinHandle<()>,
 }
 
@@ -31,7 +31,7 @@ impl Estimates {
         let sums = Arc::clone(&increments);
         let flusher = Flusher::new(sums, store, serials, u64::from_le_bytes(sender));
         let (stop, stopped) = oneshot::channel();
-        Ok(Self { increments, stop, flushing: tokio::spawn(flusher.run(stopped)) })
+        Ok(Self { increments, stop: Some(stop), flushing: tokio::spawn(flusher.run(stopped)) })
     }
 
     /// What records with `recorder`, and counts what was recorded.
@@ -40,8 +40,8 @@ impl Estimates {
     }
 
     /// Flushes once more, and ends.
-    pub(super) async fn stop(self) {
-        drop(self.stop);
-        let _ = self.flushing.await;
+    pub(super) async fn stop(&mut self) {
+        drop(self.stop.take());
+        let _ = (&mut self.flushing).await;
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slotwise_core::decide::{Strict, StrictAsk};
-use slotwise_core::model::{AccountSerial, Profile, Segment};
+use slotwise_core::model::{AccountSerial, AdvertiserId, Exposure, Profile, Segment};
 use tokio::sync::watch;
 
 use super::StoreError;
@@ -126,6 +126,38 @@ pub trait ProfileStore: Send + Sync {
         account: Option<AccountSerial>,
         now_us: i64,
     ) -> Result<Forgotten, StoreError>;
+
+    /// Records that the ad was seen: where `exposure`'s place is held (see [`Exposure::is_held`])
+    /// it becomes an exposure for good, and where nothing is held any more it is added. Repeats
+    /// change nothing. It is known to this node when this returns, and durable as what is
+    /// admitted is; with the store away it is told later.
+    ///
+    /// Nothing comes of what was shown until a [`ProfileStore::forget`], nor of what finds a list
+    /// full of exposures that still count.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be kept.
+    async fn confirm(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        exposure: Exposure,
+        now_us: i64,
+    ) -> Result<(), StoreError>;
+
+    /// Frees the place that `showing` (its decision and ad) holds, if it is still held; what has
+    /// become an exposure for good stays.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store was not told: to the other nodes the place is free when its
+    /// time is over.
+    async fn release(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        showing: Exposure,
+        now_us: i64,
+    ) -> Result<(), StoreError>;
 
     /// The last [`Forgotten::number`] that this node has followed.
     fn forgets(&self) -> watch::Receiver<u64>;

@@ -54,11 +54,13 @@ pub enum Metric {
     EventsRepeated,
     /// Batches of the log that could not be counted, and were passed over.
     LogBatchesSetAside,
+    /// Impressions and losses that the visitor's profile was not told of.
+    ExposuresUnsettled,
 }
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
@@ -82,6 +84,7 @@ impl Metric {
         Self::EventsLate,
         Self::EventsRepeated,
         Self::LogBatchesSetAside,
+        Self::ExposuresUnsettled,
     ];
 }
 

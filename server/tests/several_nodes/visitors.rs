@@ -14,7 +14,14 @@ use crate::{rounds, three};
 
 /// A campaign with a cap of 3 a day, strict or not, and none behind it.
 async fn capped(nodes: &[Server], more: &str) {
-    let cap = r#""caps":[{"level":"CAP_LEVEL_CAMPAIGN","impressionsMax":3,"window":"86400s"}]"#;
+    capped_at(nodes, 3, more).await;
+}
+
+/// The same with another cap.
+pub(crate) async fn capped_at(nodes: &[Server], impressions_max: u32, more: &str) {
+    let cap = format!(
+        r#""caps":[{{"level":"CAP_LEVEL_CAMPAIGN","impressionsMax":{impressions_max},"window":"86400s"}}]"#
+    );
     let mut records = place(&["z0", "free"]);
     records.push(campaign("x:1", &format!("{cap}{more}")));
     records.push(ad("x:1", "u", &["z0"], 9, ""));

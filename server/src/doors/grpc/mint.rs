@@ -43,7 +43,7 @@ pub(super) struct Minting<'a> {
     pub(super) request_id: &'a str,
 }
 
-/// How much of each ad the bits of a creative need.
+/// Where the events of a showing are reported.
 struct Urls {
     impression: String,
     click: String,

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slotwise_core::model::{AccountSerial, Profile};
+use slotwise_core::model::{AccountSerial, AdvertiserId, Exposure, Profile};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::database::{Database, failed};
@@ -32,7 +32,7 @@ use crate::telemetry::spawn_vital;
 use journal::{COMMANDS_WAITING_MAX, Command, Done, Journal};
 use state::State;
 
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE journal (batch INTEGER PRIMARY KEY, body BLOB NOT NULL);
     CREATE TABLE profiles (
@@ -40,6 +40,12 @@ const MIGRATIONS: [&str; 2] = [
     ",
     // Batches of format 2: what knows only format 1 must not open the file and leave them out.
     "",
+    // Held places among the entries, which older versions take for damage; and until when somebody
+    // was forgotten, whoever it was.
+    "
+    CREATE TABLE forgotten (until_us INTEGER NOT NULL);
+    INSERT INTO forgotten VALUES (0);
+    ",
 ];
 
 /// The profiles of one node.
@@ -155,6 +161,27 @@ impl ProfileStore for EmbeddedProfiles {
     ) -> Result<Forgotten, StoreError> {
         let forget = Forget { visitor, account, now_us };
         self.ask(|done| Command::Forget(forget, done)).await
+    }
+
+    async fn confirm(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        exposure: Exposure,
+        now_us: i64,
+    ) -> Result<(), StoreError> {
+        self.state.confirm(visitor, advertiser, exposure, now_us)
+    }
+
+    async fn release(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        showing: Exposure,
+        _now_us: i64,
+    ) -> Result<(), StoreError> {
+        self.state.release(visitor, advertiser, showing);
+        Ok(())
     }
 
     fn forgets(&self) -> watch::Receiver<u64> {

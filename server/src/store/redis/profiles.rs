@@ -21,7 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redis::Cmd;
 use slotwise_core::decide::{Strict, StrictAsk};
-use slotwise_core::model::{AccountSerial, AdSerial, Profile};
+use slotwise_core::model::{AccountSerial, AdSerial, AdvertiserId, Exposure, Profile};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, timeout, timeout_at};
@@ -177,6 +177,55 @@ impl ProfileStore for RedisProfiles {
         now_us: i64,
     ) -> Result<Forgotten, StoreError> {
         self.shared.forget(visitor, account, now_us).await
+    }
+
+    async fn confirm(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        exposure: Exposure,
+        now_us: i64,
+    ) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        if shared.pending.is_full() {
+            return Err(StoreError::Full("too many exposures wait for the store"));
+        }
+        let slot = shared.slots.slot(visitor)?;
+        shared.change(&slot, |remembered| {
+            remembered.meet(now_us);
+            // A list that is full without it is as capped as it can be.
+            let _ = remembered.profile.record(advertiser, exposure, remembered.now_us);
+            (remembered.take_fresh(), ())
+        });
+        Ok(())
+    }
+
+    async fn release(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        showing: Exposure,
+        now_us: i64,
+    ) -> Result<(), StoreError> {
+        let (shared, deadline) = (&self.shared, Instant::now() + REDIS_CALL_MAX);
+        let slot = shared.slots.known_or_apart(visitor);
+        slot.remembered().meet(now_us);
+        let awaited = slot.remembered().awaits();
+        if let Some(number) = awaited {
+            // What frees the place must not come before what takes it.
+            let told = slot.when(|remembered| {
+                (remembered.is_failing || remembered.is_confirmed(number)).then_some(())
+            });
+            // Where it does, the place is free when its time is over.
+            let _ = timeout_at(deadline, told).await;
+        }
+        shared.forget_here(&slot, |remembered| remembered.release(advertiser, &showing));
+        let now_us = shared.now_us(&slot.remembered());
+        let command = record::release(&slot.key, now_us, advertiser, &showing);
+        let reply = shared.begin(slot.tag(), command).by(deadline).await?;
+        let stored = Stored::from_reply(&reply, now_us)?;
+        shared.change(&slot, |remembered| (remembered.learn(shared.seen(stored)), ()));
+        Ok(())
     }
 
     fn forgets(&self) -> watch::Receiver<u64> {

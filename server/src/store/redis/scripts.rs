@@ -71,6 +71,8 @@ scripts! {
     increments_add = "scripts/increments_add.lua";
     /// Adds exposures to a visitor's profile.
     profile_add = "scripts/profile.lua" "scripts/profile_add.lua";
+    /// Frees a place in a visitor's profile that is held.
+    profile_release = "scripts/profile.lua" "scripts/profile_release.lua";
     /// Admits ads whose caps hold on all nodes.
     profile_strict = "scripts/profile.lua" "scripts/profile_strict.lua";
     /// Changes a visitor's segments.

@@ -19,7 +19,7 @@ use crate::time::timestamp;
 const PAGE: usize = 1_000;
 
 /// The profile, or only what `advertiser` may see of it. An id is empty where what was shown is
-/// no longer in the catalogue.
+/// no longer in the catalogue. A place that is only held was not shown to anybody yet.
 pub(super) async fn told(
     admin: &Admin,
     profile: &Profile,
@@ -27,12 +27,14 @@ pub(super) async fn told(
 ) -> Result<v1::Profile, Refusal> {
     let mut lists: Vec<_> = profile
         .lists()
-        .filter(|(of, list)| !list.is_empty() && advertiser.is_none_or(|only| only == *of))
+        .filter(|(_, list)| list.iter().any(|shown| !shown.is_held))
+        .filter(|(of, _)| advertiser.is_none_or(|only| only == *of))
         .collect();
     lists.sort_by_key(|(of, _)| of.as_str());
     let names = Names::of(admin, lists.iter().flat_map(|(_, list)| *list)).await?;
     let histories = lists.into_iter().map(|(of, list)| {
-        let mut newest_first: Vec<&Exposure> = list.iter().rev().collect();
+        let mut newest_first: Vec<&Exposure> =
+            list.iter().rev().filter(|shown| !shown.is_held).collect();
         newest_first.sort_by_key(|shown| Reverse(shown.at_us));
         let seen = newest_first.into_iter().map(|shown| names.seen(shown)).collect();
         v1::AdvertiserHistory { advertiser_id: of.to_string(), seen }

@@ -19,11 +19,25 @@ const TAG_EXPOSURE: u8 = 1;
 /// All segments of one visitor: what an earlier entry said of them is over.
 const TAG_SEGMENTS: u8 = 2;
 
+/// A place that is held until its impression; written as an exposure is.
+const TAG_HELD: u8 = 3;
+/// Such a place is free again; written as an exposure is.
+const TAG_RELEASED: u8 = 4;
+
 /// Bytes of a visitor's key, as it stands in every entry: account, then hash.
 pub(super) const KEY_BYTES: usize = 20;
 
-/// One exposure with whose it is.
-pub(super) type Shown = (VisitorKey, AdvertiserId, Exposure);
+/// What there is to write of a visitor's exposures.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Told {
+    /// It was shown, or its place is held.
+    Shown(Exposure),
+    /// The place that it held is free.
+    Released(Exposure),
+}
+
+/// That, with whose it is.
+pub(super) type Shown = (VisitorKey, AdvertiserId, Told);
 
 /// Why a batch cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +73,28 @@ impl Batch {
         advertiser: &AdvertiserId,
         shown: &Exposure,
     ) {
-        self.0.push(TAG_EXPOSURE);
+        let tag = if shown.is_held { TAG_HELD } else { TAG_EXPOSURE };
+        self.add_showing(tag, visitor, advertiser, shown);
+    }
+
+    /// Adds what there is to write.
+    pub(super) fn add_told(&mut self, (visitor, advertiser, told): &Shown) {
+        match told {
+            Told::Shown(shown) => self.add_exposure(*visitor, advertiser, shown),
+            Told::Released(shown) => {
+                self.add_showing(TAG_RELEASED, *visitor, advertiser, shown);
+            }
+        }
+    }
+
+    fn add_showing(
+        &mut self,
+        tag: u8,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        shown: &Exposure,
+    ) {
+        self.0.push(tag);
         self.0.extend(key_bytes(visitor));
         self.0.extend(shown.at_us.to_le_bytes());
         self.0.extend(shown.life_us.to_le_bytes());
@@ -104,8 +139,10 @@ pub(super) fn key_bytes(visitor: VisitorKey) -> [u8; KEY_BYTES] {
 /// What an entry says of its visitor.
 #[derive(Debug, PartialEq)]
 pub(super) enum Entry<'b> {
-    /// An ad of this advertiser was shown.
+    /// An ad of this advertiser was shown, or holds a place.
     Exposure(&'b str, Exposure),
+    /// The place that it held is free.
+    Released(&'b str, Exposure),
     /// These are the visitor's segments, and no others.
     Segments(Vec<Segment>),
 }
@@ -141,9 +178,13 @@ impl<'b> Entries<'b> {
             visitor: u128::from_le_bytes(self.take()?),
         };
         let entry = match tag {
-            TAG_EXPOSURE => {
-                let shown = self.read_exposure()?;
+            TAG_EXPOSURE | TAG_HELD => {
+                let shown = self.read_exposure(tag == TAG_HELD)?;
                 Entry::Exposure(self.read_name()?, shown)
+            }
+            TAG_RELEASED => {
+                let shown = self.read_exposure(true)?;
+                Entry::Released(self.read_name()?, shown)
             }
             TAG_SEGMENTS => {
                 let len = u16::from_le_bytes(self.take()?);
@@ -155,11 +196,11 @@ impl<'b> Entries<'b> {
         Some((visitor, entry))
     }
 
-    fn read_exposure(&mut self) -> Option<Exposure> {
+    fn read_exposure(&mut self, is_held: bool) -> Option<Exposure> {
         Some(Exposure {
             at_us: i64::from_le_bytes(self.take()?),
             life_us: i64::from_le_bytes(self.take()?),
-            is_held: false,
+            is_held,
             decision: u64::from_le_bytes(self.take()?),
             zone: ZoneSerial(u32::from_le_bytes(self.take()?)),
             campaign: CampaignSerial(u32::from_le_bytes(self.take()?)),
@@ -291,6 +332,24 @@ mod tests {
             let cut_batch = &batch.bytes()[..cut];
             assert_eq!(read(cut_batch), Err(BatchError::Damaged), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn holds_and_releases_read_back() {
+        let (mut batch, x) = (Batch::new(), AdvertiserId::from("x"));
+        let held = Exposure { is_held: true, ..exposure() };
+        batch.add_exposure(VISITOR, &x, &held);
+        batch.add_told(&(VISITOR, x.clone(), Told::Released(held)));
+        batch.add_told(&(OTHER, x, Told::Shown(exposure())));
+        let all = [
+            (VISITOR, Entry::Exposure("x", held)),
+            (VISITOR, Entry::Released("x", held)),
+            (OTHER, Entry::Exposure("x", exposure())),
+        ];
+        assert_eq!(read(batch.bytes()).unwrap(), all);
+        let mut bytes = batch.bytes().to_vec();
+        assert_eq!(erase(&mut bytes, |visitor| visitor == VISITOR), Ok(true));
+        assert_eq!(read(&bytes).unwrap(), all[2..]);
     }
 
     /// As format 1 wrote it: an exposure of account 1 and visitor 2, at 3 for 4, decision 5, zone

@@ -75,7 +75,9 @@ impl Journal {
         for visitor in self.state.forget(&forgets) {
             erasing.finds(visitor);
         }
-        let erased = self.erase(&mut erasing);
+        let until_us = forgets.iter().map(|forget| forget.now_us).max();
+        let noted = self.note_forgotten(until_us.unwrap_or(i64::MIN));
+        let erased = noted.and_then(|()| self.erase(&mut erasing));
         if let Err(error) = &erased {
             tracing::error!(%error, "a visitor could not be forgotten");
         }
@@ -86,6 +88,14 @@ impl Journal {
             });
             let _ = done.send(answer);
         }
+    }
+
+    /// Keeps the instant for the processes to come, and nobody's name.
+    fn note_forgotten(&self, until_us: i64) -> Result<(), StoreError> {
+        self.database.write_blocking(|writer| {
+            let note = "UPDATE forgotten SET until_us = max(until_us, ?1)";
+            writer.execute(note, params![until_us]).map(drop).map_err(failed)
+        })
     }
 
     fn erase(&mut self, erasing: &mut Erasing) -> Result<(), StoreError> {

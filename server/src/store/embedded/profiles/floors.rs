@@ -1,8 +1,9 @@
 //! Until when which visitors were forgotten, so that what was shown before and is told late does
 //! not make them again.
 //!
-//! In memory only: a line on disk that names the visitor would itself be something held. Nothing
-//! that this process has in flight outlives it, so nothing can be told late to the next one.
+//! In memory only: a line on disk that names the visitor would itself be something held. Of what
+//! the process before had in flight, only impressions can still be told to this one; so the instant
+//! of the last forget is on disk, and what was shown until then makes nobody anew.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,11 +22,14 @@ pub(super) struct Floors {
     /// The latest of them all, so that who comes later asks for no lock.
     newest_us: AtomicI64,
     of: Mutex<HashMap<Who, i64>>,
+    /// The last instant until which the processes before this one forgot somebody.
+    known_until_us: AtomicI64,
 }
 
 impl Default for Floors {
     fn default() -> Self {
-        Self { newest_us: AtomicI64::new(i64::MIN), of: Mutex::default() }
+        let never = || AtomicI64::new(i64::MIN);
+        Self { newest_us: never(), of: Mutex::default(), known_until_us: never() }
     }
 }
 
@@ -54,6 +58,16 @@ impl Floors {
         let floors = self.lock();
         let whos = [(visitor.visitor, None), (visitor.visitor, Some(visitor.account))];
         whos.iter().filter_map(|who| floors.get(who).copied()).max().filter(|floor| at_us <= *floor)
+    }
+
+    /// What was shown until then may be of somebody whom the processes before this one forgot.
+    pub(super) fn known_until(&self) -> i64 {
+        self.known_until_us.load(Ordering::Relaxed)
+    }
+
+    /// Sets that instant.
+    pub(super) fn know(&self, until_us: i64) {
+        self.known_until_us.store(until_us, Ordering::Relaxed);
     }
 
     /// Drops those of before `oldest_us`: what was shown then counts nowhere any more.

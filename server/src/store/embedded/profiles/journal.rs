@@ -47,6 +47,11 @@ impl Journal {
     /// Reads everything that `database` holds into `state`, and brings it to today's format.
     pub(super) fn open(database: Database, state: Arc<State>) -> Result<Self, StoreError> {
         let mut journal = Self { database, state, bytes: 0, folded_bytes: 0 };
+        let until_us = "SELECT max(until_us) FROM forgotten";
+        let until_us = journal.database.write_blocking(|writer| {
+            writer.query_row(until_us, [], |row| row.get(0)).map_err(failed)
+        })?;
+        journal.state.forgotten_until(until_us);
         let is_of_today = journal.read_back()?;
         if !is_of_today {
             // First what was deleted before deletes left zeros behind; then the batches.
@@ -115,9 +120,7 @@ impl Journal {
             return Ok(());
         }
         let mut batch = Batch::new();
-        for (visitor, advertiser, shown) in &shown {
-            batch.add_exposure(*visitor, advertiser, shown);
-        }
+        shown.iter().for_each(|told| batch.add_told(told));
         self.append(&batch).inspect_err(|_| {
             // Kept for the next try, in front of what came meanwhile.
             self.state.pending().splice(0..0, shown);
@@ -284,6 +287,9 @@ fn read_batch(state: &State, batch: &[u8], now_us: i64) -> Result<bool, BatchErr
                 // A list that is full of what still counts is as capped as it can be.
                 let _ = profile.record(&advertiser.into(), shown, now_us);
                 profile.take_fresh();
+            }
+            Entry::Released(advertiser, shown) => {
+                profile.release(&advertiser.into(), &shown);
             }
             Entry::Segments(segments) => profile.set_segments(segments),
         }

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use slotwise_core::decide::Strict;
-use slotwise_core::model::{Profile, Segment};
+use slotwise_core::model::{AdvertiserId, Exposure, Profile, Segment};
 use tokio::sync::watch;
 
 use super::Forget;
-use super::batch::Shown;
+use super::batch::{Shown, Told};
 use super::floors::Floors;
 use crate::limits::{HISTORY, PROFILE_PENDING_MAX, VISITORS_MAX};
 use crate::ports::{Admission, Clock, StoreError, VisitorKey};
@@ -90,6 +90,46 @@ impl State {
         Ok(())
     }
 
+    /// Records that the ad was seen. What was shown until [`Floors::known_until`] may be of a
+    /// visitor who was forgotten before this process began: then only what is there can be made
+    /// permanent.
+    pub(super) fn confirm(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        exposure: Exposure,
+        now_us: i64,
+    ) -> Result<(), StoreError> {
+        let may_be_new = exposure.at_us > self.floors.known_until();
+        self.admit(visitor, &mut |profile: &mut Profile| {
+            let is_there = |seen: &Exposure| seen.is_same(&exposure);
+            if may_be_new || profile.list(advertiser).iter().any(is_there) {
+                // A list that is full without it is as capped as it can be.
+                let _ = profile.record(advertiser, exposure, now_us);
+            }
+        })
+    }
+
+    /// Frees the place that `showing` holds.
+    pub(super) fn release(
+        &self,
+        visitor: VisitorKey,
+        advertiser: &AdvertiserId,
+        showing: Exposure,
+    ) {
+        // Under the visitor's lock, so that the disk hears of it after what took the place.
+        if let Some(mut known) = self.visitors.get_mut(&visitor)
+            && known.release(advertiser, &showing)
+        {
+            self.pending().push((visitor, advertiser.clone(), Told::Released(showing)));
+        }
+    }
+
+    /// What was shown until then may be of visitors who were forgotten.
+    pub(super) fn forgotten_until(&self, until_us: i64) {
+        self.floors.know(until_us);
+    }
+
     /// Hands what was just recorded to the writer; returns whether there is anything. Under the
     /// visitor's lock, so that a forget finds it both in the profile and here, or in neither.
     fn keep_fresh(&self, visitor: VisitorKey, profile: &mut Profile) -> bool {
@@ -102,7 +142,8 @@ impl State {
             fresh.retain(|(_, shown)| shown.at_us > floor_us);
         }
         let is_any = !fresh.is_empty();
-        let shown = fresh.into_iter().map(|(advertiser, shown)| (visitor, advertiser, shown));
+        let told = |(advertiser, shown)| (visitor, advertiser, Told::Shown(shown));
+        let shown = fresh.into_iter().map(told);
         self.pending().extend(shown);
         is_any
     }

@@ -104,7 +104,8 @@ fn unexpected() -> StoreError {
 fn record(exposure: &Exposure) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
     bytes[0..8].copy_from_slice(&exposure.at_us.to_le_bytes());
-    bytes[8..16].copy_from_slice(&exposure.life_us.to_le_bytes());
+    let life_us = if exposure.is_held { -exposure.life_us } else { exposure.life_us };
+    bytes[8..16].copy_from_slice(&life_us.to_le_bytes());
     bytes[16..24].copy_from_slice(&exposure.decision.to_le_bytes());
     bytes[24..28].copy_from_slice(&exposure.zone.0.to_le_bytes());
     bytes[28..32].copy_from_slice(&exposure.campaign.0.to_le_bytes());
@@ -113,10 +114,11 @@ fn record(exposure: &Exposure) -> [u8; RECORD_BYTES] {
 }
 
 fn exposure(record: &[u8; RECORD_BYTES]) -> Exposure {
+    let life_us = i64::from_le_bytes(part(record, 8));
     Exposure {
         at_us: i64::from_le_bytes(part(record, 0)),
-        life_us: i64::from_le_bytes(part(record, 8)),
-        is_held: false,
+        life_us: life_us.saturating_abs(),
+        is_held: life_us < 0,
         decision: u64::from_le_bytes(part(record, 16)),
         zone: ZoneSerial(u32::from_le_bytes(part(record, 24))),
         campaign: CampaignSerial(u32::from_le_bytes(part(record, 28))),
@@ -160,6 +162,18 @@ pub(super) fn add<'e>(
     for (advertiser, list) in lists {
         command.arg(advertiser.as_str()).arg(list);
     }
+    command
+}
+
+/// The command that frees the place that `showing` holds.
+pub(super) fn release(
+    key: &str,
+    now_us: i64,
+    advertiser: &AdvertiserId,
+    showing: &Exposure,
+) -> Cmd {
+    let mut command = run(scripts::profile_release(), key, now_us);
+    command.arg(advertiser.as_str()).arg(&record(showing)[..]);
     command
 }
 
@@ -278,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let all = [shown(1), shown(u64::MAX)];
+        let all = [shown(1), shown(u64::MAX), Exposure { is_held: true, ..shown(2) }];
         let list: Vec<_> = all.iter().flat_map(record).collect();
         let stored = stored(&[("a:x", &list), ("f", b"7"), ("s", b"2000 a/1\n3000 b/2\n")], NOW_US);
         assert_eq!(stored.profile.list(&"x".into()), all);
@@ -288,6 +302,17 @@ mod tests {
         assert_eq!(segments, [("a/1", 2_000), ("b/2", 3_000)]);
         assert!(!stored.is_damaged);
         assert_eq!(stored.profile.clone().take_fresh(), []);
+    }
+
+    /// As it was written before there were holds, and what such a version makes of one: a life
+    /// below zero is over.
+    #[test]
+    fn a_hold_is_a_life_below_zero() {
+        let held = Exposure { is_held: true, life_us: 5, ..shown(7) };
+        let mut bytes = record(&held);
+        assert_eq!(bytes[8..16], (-5_i64).to_le_bytes());
+        bytes[8..16].copy_from_slice(&5_i64.to_le_bytes());
+        assert_eq!(exposure(&bytes), Exposure { is_held: false, ..held });
     }
 
     #[test]

@@ -85,8 +85,8 @@ impl Remembered {
     /// What the store says, and what of our own it does not have: that stays known, and is
     /// unconfirmed from now on, where it was not before. Returns how many exposures that are.
     ///
-    /// So a store that lost something is told again. Left out is what no cap counts any more, and
-    /// what was forgotten meanwhile.
+    /// So a store that lost something is told again. Left out is what no cap counts any more, what
+    /// was forgotten meanwhile, and a hold that the store knew: another node has released it.
     pub(super) fn learn(&mut self, stored: Stored) -> usize {
         self.learn_without(stored, &[])
     }
@@ -101,7 +101,8 @@ impl Remembered {
         let counts = |shown: &&Exposure| {
             shown.at_us > floor_us
                 && now_us.saturating_sub(shown.at_us) < shown.life_us
-                && !told.iter().any(|(_, (_, told))| is_same(told, shown))
+                && !told.iter().any(|(_, (_, told))| told.covers(shown))
+                && (!shown.is_held || self.unconfirmed().any(|(_, known)| known.is_same(shown)))
         };
         for (advertiser, list) in self.profile.lists() {
             // As nearly always; the rest is for when something was lost, or comes late.
@@ -114,7 +115,7 @@ impl Remembered {
             }
         }
         let mut missing = profile.take_fresh();
-        missing.retain(|(_, shown)| !self.unconfirmed().any(|(_, known)| is_same(known, shown)));
+        missing.retain(|(_, shown)| !self.unconfirmed().any(|(_, known)| known.covers(shown)));
         self.profile = profile;
         self.push(missing)
     }
@@ -125,6 +126,15 @@ impl Remembered {
         let untold = self.unconfirmed.partition_point(|(of, _)| *of <= number);
         let told: Vec<_> = self.unconfirmed.drain(..untold).collect();
         (told.len(), self.learn_without(stored, &told))
+    }
+
+    /// Frees the place that `showing` holds; returns how many exposures need no confirmation any
+    /// more.
+    pub(super) fn release(&mut self, advertiser: &AdvertiserId, showing: &Exposure) -> usize {
+        self.profile.release(advertiser, showing);
+        let before = self.unconfirmed.len();
+        self.unconfirmed.retain(|(_, (_, shown))| !(shown.is_held && shown.is_same(showing)));
+        before - self.unconfirmed.len()
     }
 
     /// Forgets what was shown until then, and every segment; returns how many exposures need no
@@ -154,11 +164,6 @@ impl Remembered {
         }
         self.profile.take_fresh();
     }
-}
-
-/// Whether it is the very same showing.
-fn is_same(a: &Exposure, b: &Exposure) -> bool {
-    (a.decision, a.ad) == (b.decision, b.ad)
 }
 
 #[cfg(test)]
@@ -240,6 +245,54 @@ mod tests {
         assert_eq!(shown(&emptied), [1, 2, 3]);
         assert_eq!(untold(&emptied), [2, 3, 1], "each once");
         assert_eq!(emptied.learn(stored(&[])), 0);
+    }
+
+    fn held(at_us: i64) -> Exposure {
+        Exposure { is_held: true, ..exposure(at_us) }
+    }
+
+    fn show(remembered: &mut Remembered, exposure: Exposure) -> usize {
+        remembered.profile.record(&"x".into(), exposure, exposure.at_us).unwrap();
+        remembered.take_fresh()
+    }
+
+    #[test]
+    fn an_impression_outlives_the_reply_to_its_hold() {
+        let mut remembered = Remembered::default();
+        assert_eq!(show(&mut remembered, held(2)), 1);
+        let number = remembered.awaits().unwrap();
+        assert_eq!(show(&mut remembered, exposure(2)), 1);
+        let mut said = Stored::default();
+        said.profile.record(&"x".into(), held(2), 2).unwrap();
+        said.profile.take_fresh();
+        assert_eq!(remembered.confirm(number, said), (1, 0));
+        assert_eq!(remembered.profile.list(&"x".into()), [exposure(2)]);
+        assert_eq!(untold(&remembered), [2], "once");
+    }
+
+    #[test]
+    fn a_hold_that_the_store_knew_and_has_no_more_was_released() {
+        let mut remembered = Remembered::default();
+        show(&mut remembered, held(2));
+        assert_eq!(remembered.learn(stored(&[])), 0);
+        assert_eq!(shown(&remembered), [2], "it was not told yet");
+        let number = remembered.awaits().unwrap();
+        let mut said = Stored::default();
+        said.profile.record(&"x".into(), held(2), 2).unwrap();
+        said.profile.take_fresh();
+        remembered.confirm(number, said);
+        assert_eq!(remembered.learn(stored(&[])), 0);
+        assert_eq!((shown(&remembered), untold(&remembered)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_loss_takes_a_hold_that_is_still_to_be_told() {
+        let mut remembered = Remembered::default();
+        show(&mut remembered, held(2));
+        show(&mut remembered, exposure(3));
+        assert_eq!(remembered.release(&"x".into(), &held(2)), 1);
+        assert_eq!(remembered.release(&"x".into(), &held(3)), 0, "it was seen");
+        assert_eq!((shown(&remembered), untold(&remembered)), (vec![3], vec![3]));
     }
 
     #[test]

@@ -9,7 +9,8 @@
 -- ARGV[4]  lists in one profile at most
 --
 -- An exposure is 36 bytes, little-endian: at_us i64, life_us i64, decision u64, zone u32,
--- campaign u32, ad u32. Instants are below 2^53, which a number of Lua holds exactly; a decision
+-- campaign u32, ad u32. Of a place that is only held until its impression, life_us is negative: its
+-- amount is how long it is held, and to a version that knows no holds it is over. Instants are below 2^53, which a number of Lua holds exactly; a decision
 -- is not, and is compared as bytes. A list that is not made of such records counts as empty.
 --
 -- What holds after each script: the hash is as before but for what the script says; it has a life
@@ -32,7 +33,12 @@ local lists, names, is_changed, new_lists = {}, {}, {}, 0
 
 local function is_live(record)
   local at_us, record_life_us = struct.unpack('<i8i8', record)
-  return now_us - at_us < record_life_us
+  return now_us - at_us < math.abs(record_life_us)
+end
+
+local function is_held(record)
+  local _, record_life_us = struct.unpack('<i8i8', record)
+  return record_life_us < 0
 end
 
 local function list_of(advertiser)
@@ -55,15 +61,15 @@ local function name_of(record)
   return record:sub(17, 24) .. record:sub(33, 36)
 end
 
--- Whether this very showing is in the advertiser's list.
-local function holds(advertiser, record)
+-- Where in the advertiser's list this very showing is, if it is there.
+local function place_of(advertiser, record)
   local known = names[advertiser]
   if not known then
     known = {}
-    for _, seen in ipairs(list_of(advertiser)) do known[name_of(seen)] = true end
+    for at, seen in ipairs(list_of(advertiser)) do known[name_of(seen)] = at end
     names[advertiser] = known
   end
-  return known[name_of(record)] or false
+  return known[name_of(record)]
 end
 
 local function has_room(list)
@@ -80,15 +86,22 @@ local function has_room(list)
   return used < lists_max
 end
 
--- Adds an exposure; says whether it is in the list then.
+-- Adds an exposure; says whether it is in the list then. One for good takes the place that was held
+-- for it.
 local function add(advertiser, record)
   if struct.unpack('<i8', record) <= forgotten_us or not is_live(record) then return false end
-  if holds(advertiser, record) then return true end
-  local list = list_of(advertiser)
+  local list, place = list_of(advertiser), place_of(advertiser, record)
+  if place then
+    if is_held(list[place]) and not is_held(record) then
+      list[place] = record
+      is_changed[advertiser] = true
+    end
+    return true
+  end
   if not has_room(list) then return false end
   if #list == 0 then new_lists = new_lists + 1 end
   list[#list + 1] = record
-  names[advertiser][name_of(record)] = true
+  names[advertiser][name_of(record)] = #list
   is_changed[advertiser] = true
   return true
 end

@@ -3,7 +3,8 @@
 -- ARGV[5...]  an advertiser and its new records in one string, again and again
 -- Reply       the whole hash, as HGETALL
 --
--- What is there already is not added again, so this may be told twice. Left out are exposures of
+-- What is there already is not added again, so this may be told twice; what is held becomes an
+-- exposure for good where one is told. Left out are exposures of
 -- before the visitor was forgotten, those that no cap counts any more, and those that find no
 -- room.
 for at = 5, #ARGV, 2 do

@@ -39,7 +39,7 @@ for at = 6, #ARGV, 4 do
   if tonumber(taken_before) + #admitted < count then
     local list = list_of(advertiser)
     -- One that is there was admitted when the same was asked before.
-    if holds(advertiser, record)
+    if place_of(advertiser, record)
       or caps_hold(list, record, caps) and add(advertiser, record) then
       admitted[#admitted + 1] = (at - 6) / 4
     end
