@@ -9,6 +9,8 @@ use tonic_health::pb::health_check_response::ServingStatus;
 const DECISIONS: &str = "slotwise.v1.AdDecisionService";
 const CATALOG: &str = "slotwise.v1.CatalogService";
 const USERS: &str = "slotwise.v1.UserService";
+const REPORTS: &str = "slotwise.v1.ReportService";
+const REPLAYS: &str = "slotwise.v1.ReplayService";
 const SAMPLE: &str = include_str!("../../demo/catalog.ndjson");
 
 /// The commands to try: what is indented below the line that begins with `ready`.
@@ -77,8 +79,11 @@ fn an_empty_directory_says_how_to_import() {
 async fn reflection_lists_the_services_of_each_door() {
     let dir = tempfile::tempdir().unwrap();
     let (_slotwise, doors) = Slotwise::serve(dir.path(), &[]);
-    let expected: [(_, &[&str]); 3] =
-        [(doors.decisions, &[DECISIONS]), (doors.events, &[]), (doors.admin, &[CATALOG, USERS])];
+    let expected: [(_, &[&str]); 3] = [
+        (doors.decisions, &[DECISIONS]),
+        (doors.events, &[]),
+        (doors.admin, &[CATALOG, REPLAYS, REPORTS, USERS]),
+    ];
     for (addr, own) in expected {
         for listed in [services_v1(addr).await, services_v1alpha(addr).await] {
             let ours: Vec<_> = listed.iter().filter(|name| name.starts_with("slotwise")).collect();
