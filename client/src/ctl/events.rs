@@ -1,6 +1,8 @@
 //! Files of events: CSV with a header, or NDJSON. Read line by line, with what is wrong in words.
 
-use std::collections::{HashMap, VecDeque};
+mod hashed;
+
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -9,12 +11,12 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use slotwise_proto::v1::{EventKind, ReplayedEvent};
 
 use crate::ctl::cli::reports::FileFormat;
 use crate::ctl::money::parse_micros;
 use crate::ctl::time::to_wire;
+use hashed::Hashed;
 
 /// Reads of a file, few and large.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -98,14 +100,14 @@ impl Events {
     /// # Errors
     /// Where it cannot be read, or has no such header.
     pub(crate) fn open(path: &Path, format: FileFormat, names: &Names) -> Result<Self, Bad> {
-        let mut file = Hashed::new(File::open(path).map_err(Bad::Io)?);
+        let file = File::open(path).map_err(Bad::Io)?;
         let lines = match format {
             FileFormat::Ndjson => {
-                file.keeps_begins = false;
+                let file = Hashed::new(file);
                 let reader = BufReader::with_capacity(BUFFER_BYTES, file);
                 Lines::Ndjson { reader, line: 0 }
             }
-            FileFormat::Csv => csv_lines(file, names)?,
+            FileFormat::Csv => csv_lines(Hashed::with_lines(file), names)?,
         };
         Ok(Self { lines, names: names.clone() })
     }
@@ -139,71 +141,10 @@ impl Events {
 
     /// The SHA-256 of all that was read: of the whole file once it has ended.
     pub(crate) fn sha256(self) -> [u8; 32] {
-        let hash = match self.lines {
-            Lines::Csv { reader, .. } => reader.into_inner().hash,
-            Lines::Ndjson { reader, .. } => reader.into_inner().hash,
-        };
-        hash.finalize().into()
-    }
-}
-
-/// A file that is hashed as it is read, and that knows where its lines begin: the parser of CSV
-/// counts them otherwise where lines are blank, or end as on Windows.
-struct Hashed {
-    file: File,
-    hash: Sha256,
-    /// Bytes that were read.
-    length: u64,
-    line: u64,
-    last: u8,
-    is_blank: bool,
-    /// The first byte of each line that is not blank, with its number, from where the parser is
-    /// to where its buffer ends.
-    begins: VecDeque<(u64, u64)>,
-    keeps_begins: bool,
-}
-
-impl Hashed {
-    fn new(file: File) -> Self {
-        let begins = VecDeque::new();
-        let hash = Sha256::new();
-        Self { file, hash, length: 0, line: 1, last: 0, is_blank: true, begins, keeps_begins: true }
-    }
-
-    fn see(&mut self, byte: u8) {
-        match byte {
-            b'\n' if self.last == b'\r' => {}
-            b'\n' | b'\r' => {
-                self.line += 1;
-                self.is_blank = true;
-            }
-            _ if self.is_blank => {
-                self.is_blank = false;
-                self.begins.push_back((self.length, self.line));
-            }
-            _ => {}
+        match self.lines {
+            Lines::Csv { reader, .. } => reader.into_inner().sha256(),
+            Lines::Ndjson { reader, .. } => reader.into_inner().sha256(),
         }
-        self.last = byte;
-        self.length += 1;
-    }
-
-    /// The number of the first line that is not blank from `offset` on. Offsets never go back.
-    fn line_at(&mut self, offset: u64) -> u64 {
-        while self.begins.front().is_some_and(|(begin, _)| *begin < offset) {
-            self.begins.pop_front();
-        }
-        self.begins.front().map_or(self.line, |(_, line)| *line)
-    }
-}
-
-impl Read for Hashed {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read(buffer)?;
-        self.hash.update(&buffer[..length]);
-        if self.keeps_begins {
-            buffer[..length].iter().for_each(|byte| self.see(*byte));
-        }
-        Ok(length)
     }
 }
 
@@ -330,9 +271,9 @@ fn instant(text: &str) -> Result<Timestamp, String> {
     TimeZone::UTC.to_timestamp(local).map_err(|_| bad())
 }
 
-/// The two sides of the first slash.
+/// The two sides of the last slash: a campaign's or site's name may hold one.
 fn pair(text: &str, form: &str) -> Result<[String; 2], String> {
-    match text.split_once('/') {
+    match text.rsplit_once('/') {
         Some((of, name)) if !of.is_empty() && !name.is_empty() => {
             Ok([of.to_owned(), name.to_owned()])
         }

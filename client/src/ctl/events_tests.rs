@@ -1,3 +1,5 @@
+use sha2::{Digest, Sha256};
+
 use super::*;
 
 const HEADER: &str = "time,ad,zone,kind,visitor\n";
@@ -59,7 +61,7 @@ fn both_forms_say_the_same() {
     // 2019-11-24T00:03:13Z
     let expected = [
         "2 Impression 1574553793.442536000 x:1 a s top \"v1\" 0",
-        "3 Click 1574553793.500000000 x:1 a/b s top \"\" 0",
+        "3 Click 1574553793.500000000 x:1/a b s top \"\" 0",
     ];
     assert_eq!(csv(&format!("{HEADER}{rows}")), expected);
     let lines = "\n{\"time\":\"2019-11-24 00:03:13.442536\",\"ad\":\"x:1/a\",\"zone\":\"s/top\",\

@@ -10,6 +10,8 @@ const EVENTS: &str = "slotwise.v1.EventService";
 const DECISIONS: &str = "slotwise.v1.AdDecisionService";
 const CATALOG: &str = "slotwise.v1.CatalogService";
 const USERS: &str = "slotwise.v1.UserService";
+const REPORTS: &str = "slotwise.v1.ReportService";
+const REPLAYS: &str = "slotwise.v1.ReplayService";
 const SAMPLE: &str = include_str!("../../demo/catalog.ndjson");
 
 /// The commands to try: what is indented below the line that begins with `ready`.
@@ -81,7 +83,7 @@ async fn reflection_lists_the_services_of_each_door() {
     let expected: [(_, &[&str]); 3] = [
         (doors.decisions, &[DECISIONS]),
         (doors.events, &[EVENTS]),
-        (doors.admin, &[CATALOG, USERS]),
+        (doors.admin, &[CATALOG, REPLAYS, REPORTS, USERS]),
     ];
     for (addr, own) in expected {
         for listed in [services_v1(addr).await, services_v1alpha(addr).await] {

@@ -38,8 +38,8 @@ const REPLAY_HELP: &str = "\
 A CSV file has a header. Its columns, and the keys of NDJSON, are:
   time     2026-11-30T12:00:00Z, or 2026-11-30 12:00:00.123456 (of UTC where it
            has no offset)
-  ad       CAMPAIGN/UNIT, as in alpina:roadster/top
-  zone     SITE/ZONE, as in news/home-top
+  ad       CAMPAIGN/UNIT, as in alpina:roadster/top; the last slash divides
+  zone     SITE/ZONE, as in news/home-top; the last slash divides
   kind     impression, click or conversion
   visitor  who it was, if known; may be left out
   value    of a conversion, as in 12.50; may be left out

@@ -134,12 +134,11 @@ async fn watch(
 /// A minute in one line: a table that grows has no widths.
 fn sentence(cells: &[Cell], locale: &Locale) -> String {
     let header = header();
-    let parts = header.iter().zip(cells).enumerate().map(|(at, (name, cell))| {
-        let value = report::shown(cell, locale);
-        match at {
-            0 => value,
-            _ => format!("{name} {value}"),
-        }
+    let named = header.iter().zip(cells).map(|(name, cell)| (name, report::shown(cell, locale)));
+    let parts = named.filter(|(_, value)| !value.is_empty()).enumerate();
+    let parts = parts.map(|(at, (name, value))| match at {
+        0 => value,
+        _ => format!("{name} {value}"),
     });
     parts.collect::<Vec<_>>().join("  ")
 }
