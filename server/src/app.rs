@@ -85,14 +85,7 @@ impl App {
         let lock = DataDirLock::take(dir).with_context(at)?;
         let stores = Stores::open(config, Arc::clone(&clock)).await?;
 
-        let index = Arc::new(Index::default());
-        let node = Node {
-            id: identity::node_id(config.node_id.as_deref(), dir)?,
-            kills: Arc::new(Kills::open(dir.join("kills"), &index).with_context(at)?),
-            in_flight: Arc::new(InFlight::default()),
-            serials: Arc::default(),
-            index,
-        };
+        let node = own_node(config)?;
         let refresh = Refresh::start(
             Arc::clone(&stores.catalog),
             node.clone(),
@@ -240,6 +233,20 @@ impl App {
         );
         Ok(is_finished)
     }
+}
+
+/// What this node has of its own, with nothing loaded yet.
+fn own_node(config: &Config) -> anyhow::Result<Node> {
+    let dir = &config.data_dir;
+    let index = Arc::new(Index::default());
+    let kills = Kills::open(dir.join("kills"), &index);
+    Ok(Node {
+        id: identity::node_id(config.node_id.as_deref(), dir)?,
+        kills: Arc::new(kills.with_context(|| format!("data_dir = {:?}", dir.display()))?),
+        in_flight: Arc::new(InFlight::default()),
+        serials: Arc::default(),
+        index,
+    })
 }
 
 async fn first_load(refresh: &Refresh) -> anyhow::Result<()> {

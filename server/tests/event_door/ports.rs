@@ -125,7 +125,7 @@ async fn a_peer_that_does_not_finish_its_request_is_let_go() {
         // It is answered, and no further request comes.
         (format!("{head}\r\n"), 1, 30),
         // The body never comes.
-        (format!("POST /events HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{{"), 0, 20),
+        ("POST /events HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{".to_owned(), 0, 20),
     ] {
         let mut peer = TcpStream::connect(door.addr).await.unwrap();
         peer.write_all(said.as_bytes()).await.unwrap();
