@@ -329,7 +329,7 @@ async fn one_hour_of_events_is_the_same_number_in_every_view() {
     let count: u64 = 2_100;
     let event = |n: u64| {
         let at_s = NOON_S - i64::try_from(n % 3_600).unwrap();
-        click(n + 1, at_s, if n % 3 == 0 { "b" } else { "a" }, "top")
+        click(n + 1, at_s, if n.is_multiple_of(3) { "b" } else { "a" }, "top")
     };
     let events: Vec<_> = (0..count).map(event).collect();
     let messages = events.chunks(1_000).enumerate().map(|(at, events)| ReplayEventsRequest {
@@ -363,8 +363,7 @@ async fn a_watcher_sees_minutes_change_and_ends_with_the_door() {
         .unwrap();
     let mut watching = bench.reports.clone().watch_minutes(ask).await.unwrap().into_inner();
     let mut next_busy = async || loop {
-        let minute = watching.message().await.unwrap();
-        let Some(minute) = minute else { return None };
+        let minute = watching.message().await.unwrap()?;
         if minute.counts != Some(Counts::default()) || minute.late != Some(Counts::default()) {
             return Some((clicks(&minute.counts), clicks(&minute.late), minute.closed));
         }

@@ -203,7 +203,7 @@ async fn every_cross_section_is_what_adding_up_gives_and_all_have_one_total() {
         let ledger = MemoryLedger::new();
         // Some are late; a day has them all the same.
         for (at, event) in events.iter().enumerate() {
-            ledger.promise(if at % 3 == 0 { i64::MAX } else { 0 });
+            ledger.promise(if at.is_multiple_of(3) { i64::MAX } else { 0 });
             ledger.count(event);
         }
         for filter in filters() {
