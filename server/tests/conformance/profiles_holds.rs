@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use crate::Harness;
 use crate::profiles::{
-    DAY_US, SECOND_US, START_US, WAIT, close, exposure, list, open, read, record, visitor, x,
+    DAY_US, SECOND_US, START_US, close, exposure, list, open, read, record, visitor, x,
 };
 
 const HOLD_US: i64 = 60 * SECOND_US;
