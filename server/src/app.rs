@@ -6,6 +6,7 @@ mod doors;
 mod guards;
 mod identity;
 mod lock;
+mod showings;
 mod standing;
 mod stores;
 
@@ -18,19 +19,17 @@ use slotwise_core::index::Index;
 use tokio::task::JoinHandle;
 
 pub use clock::SystemClock;
+pub use showings::Showings;
 
 use crate::catalog::Catalog;
-use crate::config::{Config, DefaultExposure};
-use crate::doors::{Admin, Chooser, Mint, Users};
-use crate::exposures::Exposures;
+use crate::config::Config;
+use crate::doors::{Admin, Chooser, Users};
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
 use crate::ports::{Clock, ProfileStore};
 use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
-use crate::serials::Serials;
 use crate::telemetry::{Counters, Metric};
-use crate::tokens::CurrentKeys;
 use crate::visitors::VisitorHash;
 use doors::Doors;
 use guards::Guards;
@@ -41,12 +40,8 @@ use stores::{FIRST_LOAD_MAX, Stores};
 pub struct App {
     /// What the admin door answers from.
     pub admin: Arc<Admin>,
-    /// The keys of tokens.
-    pub token_keys: Arc<CurrentKeys>,
-    /// What this node knows by the serials of tokens.
-    pub serials: Arc<Serials>,
-    /// What settles the places that decisions hold.
-    pub exposures: Arc<Exposures>,
+    /// What decisions and events share.
+    pub showings: Showings,
     doors: Doors,
     profiles: Arc<dyn ProfileStore>,
     counters: Arc<Counters>,
@@ -75,7 +70,7 @@ impl App {
         let at = || format!("data_dir = {:?}", dir.display());
         std::fs::create_dir_all(dir).with_context(at)?;
         let lock = DataDirLock::take(dir).with_context(at)?;
-        let stores = Stores::open(config, Arc::clone(&clock)).await?;
+        let mut stores = Stores::open(config, Arc::clone(&clock)).await?;
 
         let index = Arc::new(Index::default());
         let node = Node {
@@ -87,7 +82,7 @@ impl App {
         let refresh = Refresh::start(
             Arc::clone(&stores.catalog),
             node.clone(),
-            stores.disk,
+            stores.disk.take(),
             Arc::clone(&clock),
         )?;
         let senses = Senses {
@@ -96,7 +91,7 @@ impl App {
             forgets: stores.profiles.forgets(),
             clock: Arc::clone(&clock),
         };
-        let fleet = Arc::new(Fleet::new(stores.nodes, node.id.clone(), senses));
+        let fleet = Arc::new(Fleet::new(Arc::clone(&stores.nodes), node.id.clone(), senses));
         first_load(&refresh).await?;
         fleet.report().await;
         if stores.is_shared {
@@ -106,18 +101,10 @@ impl App {
         }
 
         let counters = Arc::<Counters>::default();
+        let showings = Showings::new(config, &mut guards, &stores, &node.index, &counters)?;
         let visitors = VisitorHash::new(&stores.visitor_secret);
-        let serials = Arc::<Serials>::default();
-        let token_keys = Arc::new(guards.token_keys(config, stores.token_secret)?);
-        let mint = Mint {
-            keys: Arc::clone(&token_keys),
-            serials: Arc::clone(&serials),
-            // The event door's own address, once it is known, where nothing is said.
-            event_base_url: config.event_base_url.clone().unwrap_or_default(),
-            on_impression: config.default_exposure == DefaultExposure::OnImpression,
-        };
         let chooser = Chooser {
-            mint,
+            mint: showings.mint(config),
             index: Arc::clone(&node.index),
             profiles: Arc::clone(&stores.profiles),
             clock: Arc::clone(&clock),
@@ -125,12 +112,6 @@ impl App {
             freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
-        let exposures = Arc::new(Exposures {
-            index: Arc::clone(&node.index),
-            serials: Arc::clone(&serials),
-            profiles: Arc::clone(&stores.profiles),
-            counters: Arc::clone(&counters),
-        });
         let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), Arc::clone(&clock));
         let users = Users { profiles: Arc::clone(&stores.profiles), hash: visitors, clock };
         let in_flight = Arc::clone(&node.in_flight);
@@ -145,9 +126,7 @@ impl App {
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {
             admin,
-            token_keys,
-            serials,
-            exposures,
+            showings,
             doors,
             profiles: stores.profiles,
             counters,
