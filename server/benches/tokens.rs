@@ -41,7 +41,8 @@ fn main() {
     let token = keys.seal(&showing);
     row("check a good token", || usize::from(keys.open(black_box(token.as_bytes())).unwrap().slot));
     let mut forged = token.clone().into_bytes();
-    forged[95] ^= 1;
+    // Still base64, of another seal.
+    forged[95] = if forged[95] == b'A' { b'B' } else { b'A' };
     row("check a forged token", || usize::from(keys.open(black_box(&forged)).is_err()));
 }
 

@@ -8,6 +8,7 @@ mod guards;
 mod identity;
 mod lock;
 mod recording;
+mod showings;
 mod standing;
 mod stores;
 
@@ -21,6 +22,7 @@ use tokio::task::JoinHandle;
 
 pub use clock::SystemClock;
 pub use recording::Recording;
+pub use showings::Showings;
 
 use crate::bots::Bots;
 use crate::catalog::Catalog;
@@ -32,9 +34,7 @@ use crate::inflight::InFlight;
 use crate::kills::Kills;
 use crate::ports::{Clock, ProfileStore};
 use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
-use crate::serials::Serials;
 use crate::telemetry::{Counters, Metric};
-use crate::tokens::CurrentKeys;
 use crate::visitors::VisitorHash;
 use doors::Doors;
 use estimates::Estimates;
@@ -48,12 +48,8 @@ pub struct App {
     pub admin: Arc<Admin>,
     /// What the event doors record with.
     pub recording: Recording,
-    /// The keys of tokens.
-    pub token_keys: Arc<CurrentKeys>,
-    /// What this node knows by the serials of tokens.
-    pub serials: Arc<Serials>,
-    /// What settles the places that decisions hold.
-    pub exposures: Arc<Exposures>,
+    /// What decisions and events share.
+    pub showings: Showings,
     doors: Doors,
     estimates: Estimates,
     profiles: Arc<dyn ProfileStore>,
@@ -83,17 +79,17 @@ impl App {
         let at = || format!("data_dir = {:?}", dir.display());
         std::fs::create_dir_all(dir).with_context(at)?;
         let lock = DataDirLock::take(dir).with_context(at)?;
-        let stores = Stores::open(config, Arc::clone(&clock)).await?;
+        let mut stores = Stores::open(config, Arc::clone(&clock)).await?;
 
         let node = own_node(config)?;
         let refresh = Refresh::start(
             Arc::clone(&stores.catalog),
             node.clone(),
-            stores.disk,
+            stores.disk.take(),
             Arc::clone(&clock),
         )?;
         let counters = Arc::<Counters>::default();
-        let recording = Recording::open(config, stores.log, &counters)?;
+        let recording = Recording::open(config, Arc::clone(&stores.log), &counters)?;
         let senses = Senses {
             served: refresh.served(),
             profiles: stores.profiles.degraded(),
@@ -101,7 +97,7 @@ impl App {
             forgets: stores.profiles.forgets(),
             clock: Arc::clone(&clock),
         };
-        let fleet = Arc::new(Fleet::new(stores.nodes, node.id.clone(), senses));
+        let fleet = Arc::new(Fleet::new(Arc::clone(&stores.nodes), node.id.clone(), senses));
         first_load(&refresh).await?;
         fleet.report().await;
         if stores.is_shared {
@@ -110,18 +106,10 @@ impl App {
             wait_for_check(&mut refresh.served()).await;
         }
 
+        let showings = Showings::new(config, &mut guards, &stores, &node, &counters)?;
         let visitors = VisitorHash::new(&stores.visitor_secret);
-        let serials = Arc::clone(&node.serials);
-        let token_keys = Arc::new(guards.token_keys(config, stores.token_secret)?);
-        let mint = Mint {
-            keys: Arc::clone(&token_keys),
-            serials: Arc::clone(&serials),
-            // The event door's own address, once it is known, where nothing is said.
-            event_base_url: config.event_base_url.clone().unwrap_or_default(),
-            on_impression: config.default_exposure == DefaultExposure::OnImpression,
-        };
         let chooser = Chooser {
-            mint,
+            mint: showings.mint(config),
             index: Arc::clone(&node.index),
             profiles: Arc::clone(&stores.profiles),
             clock: Arc::clone(&clock),
@@ -129,24 +117,10 @@ impl App {
             freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
-        let exposures = Arc::new(Exposures {
-            index: Arc::clone(&node.index),
-            serials: Arc::clone(&serials),
-            profiles: Arc::clone(&stores.profiles),
-            counters: Arc::clone(&counters),
-        });
-        let estimates = Estimates::start(stores.increments, Arc::clone(&serials), &counters)?;
-        let events = Events {
-            keys: Arc::clone(&token_keys),
-            lives: config.lives,
-            trusts_occurred_at: config.events_trust_occurred_at,
-            landings: Landings::new(Arc::clone(&serials), Arc::clone(&stores.catalog)),
-            recorder: estimates.tallied(Arc::clone(&recording.recorder)),
-            settling: Arc::<Exposures>::clone(&exposures),
-            clock: Arc::clone(&clock),
-            bots: Bots::known().context("the list of bots")?,
-            counters: Arc::clone(&counters),
-        };
+        let estimates =
+            Estimates::start(Arc::clone(&stores.increments), Arc::clone(&node.serials), &counters)?;
+        let recorder = estimates.tallied(Arc::clone(&recording.recorder));
+        let events = showings.events(config, &stores, recorder, &clock, &counters)?;
         let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), Arc::clone(&clock));
         let users = Users { profiles: Arc::clone(&stores.profiles), hash: visitors, clock };
         let in_flight = Arc::clone(&node.in_flight);
@@ -164,9 +138,7 @@ impl App {
             admin,
             recording,
             estimates,
-            token_keys,
-            serials,
-            exposures,
+            showings,
             doors,
             profiles: stores.profiles,
             counters,

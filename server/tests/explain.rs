@@ -68,9 +68,13 @@ fn sum(explanation: &Explanation) -> u32 {
 async fn explaining_changes_nothing_and_reads_the_profile() {
     let server = server(records()).await;
     let mut client = decisions(&server).await;
-    let plain = client.choose_ads(ask("z", "v", 9)).await.unwrap().into_inner();
+    let mut plain = client.choose_ads(ask("z", "v", 9)).await.unwrap().into_inner();
     assert!(plain.explanation.is_none());
-    let explained_first = client.choose_ads(explained("w", 9)).await.unwrap().into_inner();
+    let mut explained_first = client.choose_ads(explained("w", 9)).await.unwrap().into_inner();
+    // Each showing has a token of its own.
+    for ad in plain.ads.iter_mut().chain(&mut explained_first.ads) {
+        assert!(!std::mem::take(&mut ad.token).is_empty());
+    }
     assert_eq!(plain.ads, explained_first.ads);
     // One that needs no profile to be chosen is explained with it all the same.
     let floor_0 = ChooseAdsRequest { dry_run: true, ..explained("v", 1) };

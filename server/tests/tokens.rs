@@ -269,7 +269,7 @@ async fn the_stores_own_key_outlives_restarts_and_files() {
     let keys = keys.display().to_string();
     for settings in [&[][..], &[("token_keys", keys.as_str())]] {
         let server = Server::start_in(data.path(), clock(), settings).await;
-        let keys = server.app().token_keys.current();
+        let keys = server.app().showings.token_keys.current();
         assert!(keys.open(before.ads[0].token.as_bytes()).is_ok());
         let now = choose(&server, ask("z", "", 1)).await;
         assert!(keys.open(now.ads[0].token.as_bytes()).is_ok());

@@ -20,6 +20,7 @@ pub use ids::{
 pub use keywords::{KEYWORDS_USED_MAX, Keywords, normalise_keyword};
 pub use objects::{
     Account, Ad, Campaign, Cap, CapLevel, Flight, Placement, Price, Site, Size, Status, Zone,
+    ZonePrice,
 };
 pub use profile::{
     ADVERTISERS_IN_PROFILE_MAX, EXPOSURES_PER_ADVERTISER_MAX, Exposure, ListFull, Profile,

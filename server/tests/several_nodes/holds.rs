@@ -21,7 +21,7 @@ async fn asked(node: &Server, user: &str) -> Option<Showing> {
     };
     let answer = decisions(node).await.choose_ads(request).await.unwrap().into_inner();
     node.app().flush().await.unwrap();
-    let keys = node.app().token_keys.current();
+    let keys = node.app().showings.token_keys.current();
     answer.ads.first().map(|ad| keys.open(ad.token.as_bytes()).unwrap())
 }
 
@@ -35,22 +35,22 @@ async fn settled_across_nodes(more: &str) {
 
     let lost = asked(a, "v").await.unwrap();
     assert_eq!(asked(b, "v").await, None, "the place is held on every node");
-    c.app().exposures.lost(&lost, now_us()).await;
+    c.app().showings.exposures.lost(&lost, now_us()).await;
     // Also where a node remembers the hold as its own.
     let shown = asked(a, "v").await.expect("it is free again");
     assert_eq!(asked(b, "v").await, None);
     for node in [b, c, b] {
-        node.app().exposures.seen(&shown, now_us()).await;
+        node.app().showings.exposures.seen(&shown, now_us()).await;
         node.app().flush().await.unwrap();
     }
-    a.app().exposures.lost(&shown, now_us()).await;
+    a.app().showings.exposures.lost(&shown, now_us()).await;
     for node in &nodes {
         assert_eq!(asked(node, "v").await, None, "seen once of once a day");
     }
     // Reported where nobody knows the visitor, and nothing is held any more.
     let late = asked(a, "w").await.unwrap();
-    a.app().exposures.lost(&late, now_us()).await;
-    c.app().exposures.seen(&late, now_us()).await;
+    a.app().showings.exposures.lost(&late, now_us()).await;
+    c.app().showings.exposures.seen(&late, now_us()).await;
     c.app().flush().await.unwrap();
     for node in &nodes {
         assert_eq!(asked(node, "w").await, None);

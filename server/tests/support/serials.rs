@@ -7,7 +7,7 @@ use slotwise_server::testing::Server;
 pub fn fill(server: &Server, landing_url: &str, markup: &str) {
     for block in server.app().admin.index.blocks() {
         for entry in &block.entries {
-            server.app().serials.put_ad(NamedAd {
+            server.app().showings.serials.put_ad(NamedAd {
                 serial: entry.ad.serial,
                 campaign: entry.ad.campaign.clone(),
                 unit: entry.ad.unit.clone(),

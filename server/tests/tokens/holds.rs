@@ -51,11 +51,11 @@ impl Night {
     }
 
     async fn seen(&self, showing: &Showing, since_noon_us: i64) {
-        self.server.app().exposures.seen(showing, NOON_US + since_noon_us).await;
+        self.server.app().showings.exposures.seen(showing, NOON_US + since_noon_us).await;
     }
 
     async fn lost(&self, showing: &Showing, since_noon_us: i64) {
-        self.server.app().exposures.lost(showing, NOON_US + since_noon_us).await;
+        self.server.app().showings.exposures.lost(showing, NOON_US + since_noon_us).await;
     }
 }
 

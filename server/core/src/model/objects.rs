@@ -216,14 +216,25 @@ pub struct Ad {
     pub size: Option<Size>,
     /// What holds in single zones instead of the campaign's price, in order of site and zone: most
     /// ads have none.
-    pub zone_prices: Box<[(SiteId, ZoneId, Price)]>,
+    pub zone_prices: Box<[ZonePrice]>,
+}
+
+/// A price that holds in one zone.
+#[derive(Clone, Debug)]
+pub struct ZonePrice {
+    /// The zone's site.
+    pub site: SiteId,
+    /// The zone.
+    pub zone: ZoneId,
+    /// What is paid for there.
+    pub price: Price,
 }
 
 impl Ad {
     /// What is paid for in this zone, where that is not the campaign's price.
     pub fn price_in(&self, site: &SiteId, zone: &ZoneId) -> Option<Price> {
-        let of = |(s, z, _): &(SiteId, ZoneId, Price)| (s, z).cmp(&(site, zone));
-        self.zone_prices.binary_search_by(of).ok().map(|at| self.zone_prices[at].2)
+        let of = |own: &ZonePrice| (&own.site, &own.zone).cmp(&(site, zone));
+        self.zone_prices.binary_search_by(of).ok().map(|at| self.zone_prices[at].price)
     }
 }
 

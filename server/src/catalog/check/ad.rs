@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use slotwise_core::model::{Ad, AdSerial, Placement, Price, SiteId, ZoneId};
+use slotwise_core::model::{Ad, AdSerial, Placement, Price, SiteId, ZoneId, ZonePrice};
 use slotwise_proto::v1;
 use url::Url;
 
@@ -43,10 +43,7 @@ pub(super) fn ad(ad: &v1::Ad, serial: u32, checker: &mut Checker) -> Ad {
 ///
 /// Of what it is ranked by the first that is set decides: the zone's own eCPM, the ad's, the zone's
 /// own price per thousand; and then the campaign's, which the index looks up.
-fn placements(
-    ad: &v1::Ad,
-    checker: &mut Checker,
-) -> (Box<[Placement]>, Box<[(SiteId, ZoneId, Price)]>) {
+fn placements(ad: &v1::Ad, checker: &mut Checker) -> (Box<[Placement]>, Box<[ZonePrice]>) {
     checker.len("zones", ad.zones.len(), ZONES_OF_AD_MAX);
     let mut seen = HashSet::with_capacity(ad.zones.len());
     let mut placements = Vec::with_capacity(ad.zones.len());
@@ -71,10 +68,11 @@ fn placements(
             );
         }
         let (site, id) = (SiteId::from(&*zone.site_id), ZoneId::from(&*zone.zone_id));
-        prices.extend(own_price.map(|price| (site.clone(), id.clone(), price)));
+        let (of, zone_id) = (site.clone(), id.clone());
+        prices.extend(own_price.map(|price| ZonePrice { site: of, zone: zone_id, price }));
         placements.push(Placement { site, zone: id, ecpm_micros });
     }
-    prices.sort_unstable_by(|(s, z, _), (site, zone, _)| (s, z).cmp(&(site, zone)));
+    prices.sort_unstable_by(|a, b| (&a.site, &a.zone).cmp(&(&b.site, &b.zone)));
     (placements.into(), prices.into())
 }
 
