@@ -1,6 +1,7 @@
 //! Wiring: which store, which threads, which doors; started in order, stopped in order.
 
 mod clock;
+mod counter;
 mod decisions;
 mod doors;
 mod guards;
@@ -18,6 +19,7 @@ use slotwise_core::index::Index;
 use tokio::task::JoinHandle;
 
 pub use clock::SystemClock;
+pub use counter::Counting;
 
 use crate::catalog::Catalog;
 use crate::config::Config;

@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, the environment over it, flags over both; read once and
 //! checked before anything listens.
 
+mod counts;
 mod files;
 mod layers;
 mod redis;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+pub use counts::{CountsChoice, PostgresAddress};
 pub use files::{FileError, NamedFile, TlsFiles};
 pub use layers::{ConfigError, Effective, Origin, Value};
 pub use redis::{Place, RedisAddress};
@@ -21,6 +23,7 @@ pub use store::StoreChoice;
 
 use crate::limits::ID_BYTES_MAX;
 use crate::telemetry::LogFormat;
+use counts::counts;
 use files::tls;
 use store::store;
 
@@ -43,6 +46,12 @@ pub struct Config {
     pub admin_identities: Option<NamedFile>,
     /// Where the catalogue and the profiles are kept.
     pub store: StoreChoice,
+    /// Where events are counted.
+    pub counts: CountsChoice,
+    /// Whether this process counts them.
+    pub is_counting: bool,
+    /// How long counted events stay in the log.
+    pub log_kept: Duration,
     /// What this node is called; nothing: it makes up a name and keeps it.
     pub node_id: Option<String>,
     /// Where the embedded store keeps its files, and any other store's node its copy.
@@ -75,6 +84,8 @@ impl Config {
                 text.parse().map_err(|_| "is no address and port, such as 127.0.0.1:7070")
             })
         };
+        let store = store(effective)?;
+        let (counts, is_counting) = counts(effective, &store)?;
         let config = Self {
             decision_addr: addr("decision_addr")?,
             event_addr: addr("event_addr")?,
@@ -86,7 +97,10 @@ impl Config {
             event_tls: tls(effective, ["event_tls_cert", "event_tls_key", "event_tls_client_ca"])?,
             admin_tls: tls(effective, ["admin_tls_cert", "admin_tls_key", "admin_tls_client_ca"])?,
             admin_identities: NamedFile::new(effective, "admin_identities")?,
-            store: store(effective)?,
+            store,
+            counts,
+            is_counting,
+            log_kept: seconds("log_kept_s")?,
             node_id: effective.parse("node_id", node_id)?,
             data_dir: effective.parse("data_dir", |text| match text {
                 "" => Err("is empty; a directory such as ./slotwise-data would do"),
