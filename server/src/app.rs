@@ -1,11 +1,13 @@
 //! Wiring: which store, which threads, which doors; started in order, stopped in order.
 
 mod clock;
+mod counter;
 mod decisions;
 mod doors;
 mod estimates;
 mod guards;
 mod identity;
+mod ledger;
 mod lock;
 mod recording;
 mod showings;
@@ -21,14 +23,14 @@ use slotwise_core::index::Index;
 use tokio::task::JoinHandle;
 
 pub use clock::SystemClock;
+pub use counter::Counting;
+pub use ledger::LedgerPlane;
 pub use recording::Recording;
 pub use showings::Showings;
 
-use crate::bots::Bots;
 use crate::catalog::Catalog;
-use crate::config::{Config, DefaultExposure};
-use crate::doors::{Admin, Chooser, Events, Landings, Mint, Users};
-use crate::exposures::Exposures;
+use crate::config::Config;
+use crate::doors::{Admin, Chooser, Users};
 use crate::fleet::{Fleet, Senses};
 use crate::inflight::InFlight;
 use crate::kills::Kills;
@@ -37,7 +39,6 @@ use crate::refresh::{Freshness, Node, Refresh, wait_for_check};
 use crate::telemetry::{Counters, Metric};
 use crate::visitors::VisitorHash;
 use doors::Doors;
-use estimates::Estimates;
 use guards::Guards;
 use lock::DataDirLock;
 use stores::{FIRST_LOAD_MAX, Stores};
@@ -46,12 +47,11 @@ use stores::{FIRST_LOAD_MAX, Stores};
 pub struct App {
     /// What the admin door answers from.
     pub admin: Arc<Admin>,
-    /// What the event doors record with.
-    pub recording: Recording,
+    /// What records and counts events.
+    pub ledger: LedgerPlane,
     /// What decisions and events share.
     pub showings: Showings,
     doors: Doors,
-    estimates: Estimates,
     profiles: Arc<dyn ProfileStore>,
     counters: Arc<Counters>,
     shutdown_deadline: Duration,
@@ -89,11 +89,11 @@ impl App {
             Arc::clone(&clock),
         )?;
         let counters = Arc::<Counters>::default();
-        let recording = Recording::open(config, Arc::clone(&stores.log), &counters)?;
+        let ledger = LedgerPlane::start(config, &stores, &node, &clock, &counters)?;
         let senses = Senses {
             served: refresh.served(),
             profiles: stores.profiles.degraded(),
-            events: recording.degraded.clone(),
+            events: ledger.recording.degraded.clone(),
             forgets: stores.profiles.forgets(),
             clock: Arc::clone(&clock),
         };
@@ -117,15 +117,14 @@ impl App {
             freshness: Freshness::new(refresh.served(), config.catalog_stale_after),
             counters: Arc::clone(&counters),
         };
-        let estimates =
-            Estimates::start(Arc::clone(&stores.increments), Arc::clone(&node.serials), &counters)?;
-        let recorder = estimates.tallied(Arc::clone(&recording.recorder));
-        let events = showings.events(config, &stores, recorder, &clock, &counters)?;
+        let events = showings.events(config, &stores, ledger.recorder(), &clock, &counters)?;
         let catalog = Catalog::new(stores.catalog, Arc::clone(&node.index), Arc::clone(&clock));
         let users = Users { profiles: Arc::clone(&stores.profiles), hash: visitors, clock };
         let in_flight = Arc::clone(&node.in_flight);
         let served = refresh.served();
-        let admin = Arc::new(Admin::new(catalog, node, served, Arc::clone(&fleet), users));
+        let reports = ledger.ledger(&node);
+        let admin = Admin::new(catalog, node, served, Arc::clone(&fleet), users);
+        let admin = Arc::new(admin.with_ledger(reports));
         let doors =
             Doors::open(config, guards, chooser, events, Arc::clone(&admin), in_flight).await?;
         let tasks = vec![
@@ -136,8 +135,7 @@ impl App {
         let shutdown_deadline = config.shutdown_deadline;
         Ok(Self {
             admin,
-            recording,
-            estimates,
+            ledger,
             showings,
             doors,
             profiles: stores.profiles,
@@ -174,7 +172,7 @@ impl App {
     /// # Errors
     /// When the disk or the store refuses the exposures.
     pub async fn flush(&self) -> anyhow::Result<()> {
-        self.recording.flush().await;
+        self.ledger.recording.flush().await;
         Ok(self.profiles.flush().await?)
     }
 
@@ -192,10 +190,10 @@ impl App {
         let left = self.shutdown_deadline.saturating_sub(began.elapsed());
         // The disk gets its time even where the callers took it all.
         let left = left.max(Duration::from_secs(1));
-        // Estimates may be lost: a store that is away is not waited for.
-        let _ = tokio::time::timeout(left / 4, self.estimates.stop()).await;
         let flush = tokio::time::timeout(left, self.flush());
-        flush.await.context("events or exposures were not written in time")??;
+        let flushed = flush.await;
+        self.ledger.stop(left / 4).await;
+        flushed.context("events or exposures were not written in time")??;
         let counts = Metric::ALL.map(|metric| (metric, self.counters.get(metric)));
         tracing::info!(
             ?counts,

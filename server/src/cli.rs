@@ -95,9 +95,22 @@ fn print_config(given: &ArgMatches) -> anyhow::Result<()> {
     // What is printed is what would run.
     Config::new(&effective)?;
     for (key, value) in effective.values() {
-        println!("{:<50} # {}", format!("{key} = {:?}", value.text), value.origin);
+        println!("{:<50} # {}", format!("{key} = {:?}", shown(&value.text)), value.origin);
     }
     Ok(())
+}
+
+/// A value as it may be seen: passwords in its URLs are hidden.
+fn shown(text: &str) -> String {
+    let mut parts = text.split("://");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, part| {
+        // A password may hold anything but the next URL.
+        let hidden = part.rsplit_once('@').and_then(|(who, rest)| {
+            who.split_once(':').map(|(user, _)| format!("{user}:***@{rest}"))
+        });
+        format!("{shown}://{}", hidden.as_deref().unwrap_or(part))
+    })
 }
 
 /// The token goes to standard output once; nothing keeps it but its hash.
@@ -160,4 +173,24 @@ async fn serve_until_told(config: &Config, with_demo: bool) -> anyhow::Result<()
     tracing::info!("stopping");
     app.stop().await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_urls_are_hidden() {
+        for (text, expected) in [
+            ("info", "info"),
+            ("redis://host:6379", "redis://host:6379"),
+            ("redis://:pw@host:1", "redis://:***@host:1"),
+            (
+                "postgres://a:p:w@h/d,postgres://u@h:5/d,postgres://b:x@h:1/d",
+                "postgres://a:***@h/d,postgres://u@h:5/d,postgres://b:***@h:1/d",
+            ),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+    }
 }

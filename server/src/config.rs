@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, the environment over it, flags over both; read once and
 //! checked before anything listens.
 
+mod counts;
 mod events;
 mod files;
 mod layers;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+pub use counts::{CountsChoice, PostgresAddress};
 pub use events::DefaultExposure;
 pub use files::{FileError, NamedFile, TlsFiles};
 pub use layers::{ConfigError, Effective, Origin, Value};
@@ -24,6 +26,7 @@ pub use store::StoreChoice;
 use crate::events::Lives;
 use crate::limits::{ID_BYTES_MAX, TOKEN_LIFE_MAX};
 use crate::telemetry::LogFormat;
+use counts::counts;
 use files::tls;
 use store::store;
 
@@ -57,6 +60,12 @@ pub struct Config {
     pub events_trust_occurred_at: bool,
     /// How long tokens may be used.
     pub lives: Lives,
+    /// Where events are counted.
+    pub counts: CountsChoice,
+    /// Whether this process counts them.
+    pub is_counting: bool,
+    /// How long counted events stay in the log.
+    pub log_kept: Duration,
     /// What this node is called; nothing: it makes up a name and keeps it.
     pub node_id: Option<String>,
     /// Where the embedded store keeps its files, and any other store's node its copy.
@@ -91,6 +100,8 @@ impl Config {
                 text.parse().map_err(|_| "is no address and port, such as 127.0.0.1:7070")
             })
         };
+        let store = store(effective)?;
+        let (counts, is_counting) = counts(effective, &store)?;
         let config = Self {
             decision_addr: addr("decision_addr")?,
             event_addr: addr("event_addr")?,
@@ -105,11 +116,14 @@ impl Config {
             token_keys: NamedFile::new(effective, "token_keys")?,
             event_base_url: effective.parse("event_base_url", events::base_url)?,
             default_exposure: effective.parse("default_exposure", str::parse)?,
-            store: store(effective)?,
             events_trust_occurred_at: effective.parse("events_trust_occurred_at", |text| {
                 text.parse().map_err(|_| "is neither true nor false")
             })?,
             lives: lives(effective)?,
+            store,
+            counts,
+            is_counting,
+            log_kept: seconds("log_kept_s")?,
             node_id: effective.parse("node_id", node_id)?,
             data_dir: effective.parse("data_dir", |text| match text {
                 "" => Err("is empty; a directory such as ./slotwise-data would do"),

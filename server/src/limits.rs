@@ -506,6 +506,9 @@ const _: () = assert!(60 * 1_000_000 / HOT_TRACKED_MAX as u64 <= HOT_EVENTS_PER_
 /// An ad becomes hot, or stops being it, so long after it is written down, so that every door has
 /// read it by then.
 pub const HOT_NOTICE: Duration = Duration::from_secs(60);
+/// Doors read the list this often.
+pub const HOT_POLL_INTERVAL: Duration = Duration::from_secs(5);
+const _: () = assert!(HOT_NOTICE.as_millis() >= 10 * HOT_POLL_INTERVAL.as_millis());
 /// It stops after so many minutes with less than half of what makes it hot.
 pub const HOT_COLD_MINUTES: u32 = 5;
 /// An entry of the hot list is kept so long after its end: tokens of its time are counted by it.

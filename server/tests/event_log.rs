@@ -102,9 +102,9 @@ async fn check(log: &dyn EventLog, acknowledged: &BTreeSet<u64>) {
 async fn the_app_records_in_the_log_of_its_store() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_in(dir.path(), Arc::new(SystemClock), &[]).await;
-    server.app().recording.recorder.record((0..50).map(event_of).collect()).await.unwrap();
+    server.app().ledger.recording.recorder.record((0..50).map(event_of).collect()).await.unwrap();
     assert_eq!(server.app().counters().get(Metric::EventsRecorded), 50);
-    assert_eq!(*server.app().recording.degraded.borrow(), "");
+    assert_eq!(*server.app().ledger.recording.degraded.borrow(), "");
     server.stop().await;
     check(&*embedded(dir.path()), &(0..50).collect()).await;
 }

@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 32] = [
+pub const SETTINGS: [Setting; 35] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -145,6 +145,24 @@ pub const SETTINGS: [Setting; 32] = [
         key: "conversion_life_s",
         default: "2592000",
         help: "Seconds after its decision in which a conversion is taken",
+    },
+    Setting {
+        key: "counts",
+        default: "",
+        help: "Where events are counted: empty, in data_dir; or postgres://user:password@host/\
+               database, or several of them between commas, whose number and order must stay. \
+               They are reached in clear: over a network that you trust",
+    },
+    Setting {
+        key: "count",
+        default: "auto",
+        help: "Whether this process counts: on, off, or auto (on, but for store = redis without \
+               counts of its nodes together)",
+    },
+    Setting {
+        key: "log_kept_s",
+        default: "86400",
+        help: "Seconds that counted events stay in the log",
     },
     Setting {
         key: "node_id",

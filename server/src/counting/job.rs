@@ -40,6 +40,11 @@ impl Job {
     /// Counts until `stop` says so (or nobody holds its other end any more), finishes what is in
     /// flight, and lets others have the partitions.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        // What an earlier process of this name had begins under new epochs, so that nothing of
+        // that one's counts which is still under way.
+        if let Err(error) = self.counts.release(&self.name).await {
+            tracing::debug!(%error, "a counter that starts cannot reach the counts yet");
+        }
         let mut running = HashMap::new();
         let mut is_away = false;
         loop {

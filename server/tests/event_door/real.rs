@@ -65,7 +65,7 @@ async fn clicks_lead_where_the_catalogue_says_also_after_the_ad_is_gone() {
 
 /// Everything that the log holds.
 async fn logged(server: &Server) -> Vec<Event> {
-    let log = &server.app().recording.log;
+    let log = &server.app().ledger.recording.log;
     let mut events = Vec::new();
     for partition in Partition::all() {
         let mut after = Position::default();
