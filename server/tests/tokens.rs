@@ -19,6 +19,8 @@ use base64::Engine as _;
 use slotwise_proto::v1::{
     ChooseAdsRequest, ChooseAdsResponse, ChoosePageRequest, ChosenAd, Detail, Exposure, Placement,
 };
+use slotwise_server::app::App;
+use slotwise_server::config::{Config, Effective};
 use slotwise_server::testing::{ManualClock, Server};
 use slotwise_server::tokens::{PriceKind, Showing, TokenKeys};
 use support::{NOON_US, ad, ask, campaign, decisions, import, place};
@@ -276,4 +278,25 @@ async fn the_stores_own_key_outlives_restarts_and_files() {
         assert_eq!(opened(&now.ads[0], &[9]).is_some(), !settings.is_empty());
         server.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_file_of_keys_stops_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("keys.toml");
+    std::fs::write(&path, "[[key]]\nid = 1\nsecret = \"c2hvcnQ=\"\n").unwrap();
+    let flags = [
+        ("decision_addr", "127.0.0.1:0".to_owned()),
+        ("event_addr", "127.0.0.1:0".to_owned()),
+        ("admin_addr", "127.0.0.1:0".to_owned()),
+        ("data_dir", dir.path().display().to_string()),
+        ("token_keys", path.display().to_string()),
+    ];
+    let effective = Effective::new(None, |_| None, flags.into()).unwrap();
+    let started = App::start(&Config::new(&effective).unwrap(), ManualClock::new(NOON_US)).await;
+    let problem = format!("{:#}", started.err().expect("it must not start"));
+    for word in ["token_keys", "keys.toml", "line 3", "base64 of 32 bytes"] {
+        assert!(problem.contains(word), "{problem}");
+    }
+    assert!(!problem.contains("c2hvcnQ="), "{problem}");
 }
