@@ -123,8 +123,8 @@ impl App {
         let in_flight = Arc::clone(&node.in_flight);
         let served = refresh.served();
         let reports = ledger.ledger(&node);
-        let admin = Admin::new(catalog, node, served, Arc::clone(&fleet), users);
-        let admin = Arc::new(admin.with_ledger(reports));
+        let admin = Admin::new(catalog, node, served, Arc::clone(&fleet), users, reports);
+        let admin = Arc::new(admin);
         let doors =
             Doors::open(config, guards, chooser, events, Arc::clone(&admin), in_flight).await?;
         let tasks = vec![

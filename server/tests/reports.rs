@@ -257,12 +257,6 @@ async fn bad_questions_name_their_field_and_missing_things_are_not_found() {
     }
     let bill = bench.reports.clone().get_bill(GetBillRequest::default()).await;
     assert_eq!(refused(bill), (Code::Unimplemented, vec![]));
-    // A door without a ledger says that it has none.
-    let mut bare = ReportServiceClient::new(channel(bench.server.admin_addr()).await);
-    assert_eq!(
-        refused(bare.get_stats(stats_of("2026-11-30", "2026-11-30", &[])).await).0,
-        Code::Unavailable
-    );
     bench.door.ledger.set_away(true);
     assert_eq!(
         refused(bench.stats(stats_of("2026-11-30", "2026-11-30", &[])).await).0,

@@ -59,8 +59,8 @@ pub struct Admin {
     pub switching: Mutex<()>,
     /// What is known of visitors.
     pub users: Users,
-    /// What was counted, and where events go; nothing: this node has neither.
-    ledger: Option<Ledger>,
+    /// What was counted, and where events go.
+    ledger: Ledger,
     /// Imports are gathered in memory: one at a time.
     importing: Semaphore,
     /// Exports hold a reader of the store each: a few at a time.
@@ -75,6 +75,7 @@ impl Admin {
         served: watch::Receiver<Served>,
         fleet: Arc<Fleet>,
         users: Users,
+        ledger: Ledger,
     ) -> Self {
         let Node { index, in_flight, kills, .. } = node;
         let (importing, exporting) = (Semaphore::new(1), Arc::new(Semaphore::new(EXPORTS_MAX)));
@@ -88,16 +89,10 @@ impl Admin {
             fleet,
             switching,
             users,
-            ledger: None,
+            ledger,
             importing,
             exporting,
         }
-    }
-
-    /// With counts to report from, and a log for what is replayed.
-    #[must_use]
-    pub fn with_ledger(self, ledger: Ledger) -> Self {
-        Self { ledger: Some(ledger), ..self }
     }
 }
 

@@ -7,10 +7,13 @@ use super::*;
 use crate::serials::NamedAccount;
 use crate::tokens::PriceKind;
 
+/// Impressions and clicks by zone and ad.
+type Document = HashMap<(ZoneSerial, AdSerial), (u64, u64)>;
+
 /// A store that takes what it is given, and then says so or not.
 #[derive(Default)]
 struct Fickle {
-    documents: Mutex<HashMap<(AccountSerial, Day), HashMap<(ZoneSerial, AdSerial), (u64, u64)>>>,
+    documents: Mutex<HashMap<(AccountSerial, Day), Document>>,
     last: Mutex<HashMap<(u64, AccountSerial), u64>>,
     /// How many answers are lost on the way.
     lost: AtomicU32,

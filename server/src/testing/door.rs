@@ -58,8 +58,9 @@ impl LedgerDoor {
         let catalog = Catalog::new(store, Arc::clone(&admin.index), Arc::clone(&clock));
         let users =
             Users { profiles: Arc::clone(&admin.users.profiles), hash: admin.users.hash, clock };
-        let own = Admin::new(catalog, node, admin.served.clone(), Arc::clone(&admin.fleet), users)
-            .with_ledger(Ledger::new(counts, Arc::clone(&serials), ledger.clone()));
+        let own = Ledger::new(counts, Arc::clone(&serials), ledger.clone());
+        let (served, fleet) = (admin.served.clone(), Arc::clone(&admin.fleet));
+        let own = Admin::new(catalog, node, served, fleet, users, own);
         let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = listener.local_addr().unwrap();
         let drain = Drain::default();

@@ -74,7 +74,7 @@ pub(crate) async fn many_accounts_are_added_at_once(harness: &impl Harness) {
 pub(crate) async fn estimates_survive_reopening(harness: &impl Harness) {
     let store = harness.increments().await;
     let flush = batch(3, 1, vec![(TODAY, vec![pair(1, 1, 1, 0)])]);
-    store.add(&[flush.clone()]).await.unwrap();
+    store.add(std::slice::from_ref(&flush)).await.unwrap();
     drop(store);
     let store = harness.increments().await;
     store.add(&[flush]).await.unwrap();

@@ -12,6 +12,7 @@ fn seen(profile: &mut Profile, advertiser: &str, campaign: u32, ad: u32) {
     let exposure = Exposure {
         at_us: START_US - HOUR_US,
         life_us: DAY_US,
+        is_held: false,
         decision: u64::from(ad),
         zone: ZoneSerial(1),
         campaign: CampaignSerial(campaign),

@@ -27,6 +27,7 @@ fn exposure(decision: u64, at_us: i64, campaign: u32, ad: u32) -> Exposure {
     Exposure {
         at_us,
         life_us: DAY_US,
+        is_held: false,
         decision,
         zone: ZoneSerial(1),
         campaign: CampaignSerial(campaign),

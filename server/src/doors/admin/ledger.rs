@@ -44,12 +44,6 @@ impl Ledger {
 }
 
 impl Admin {
-    /// The ledger, where this node has one.
-    pub(super) fn ledger(&self) -> Result<&Ledger, Refusal> {
-        let none = || Refusal::unavailable("this node neither counts events nor records them");
-        self.ledger.as_ref().ok_or_else(none)
-    }
-
     /// An account as the store has it: a change that is not served yet counts.
     pub(super) async fn account(
         &self,

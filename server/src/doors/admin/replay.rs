@@ -49,7 +49,7 @@ async fn replay(
     admin: &Admin,
     messages: &mut Streaming<ReplayEventsRequest>,
 ) -> Result<u64, Status> {
-    let ledger = admin.ledger()?;
+    let ledger = &admin.ledger;
     let _turn = ledger.replaying.try_acquire().map_err(|_| {
         Refusal::unavailable(format!("{REPLAYS_MAX} files are being replayed; try again later"))
     })?;

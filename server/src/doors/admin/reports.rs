@@ -35,7 +35,7 @@ impl ReportService for AdminDoor {
         request: Request<wire::WatchMinutesRequest>,
     ) -> Result<Response<Self::WatchMinutesStream>, Status> {
         let request = request.into_inner();
-        let ledger = self.admin.ledger()?;
+        let ledger = &self.admin.ledger;
         let slot = Arc::clone(&ledger.watching).try_acquire_owned().map_err(|_| {
             Refusal::unavailable(format!("{WATCHERS_MAX} callers are watching; try again later"))
         })?;
@@ -73,7 +73,7 @@ async fn minutes(
     admin: &Admin,
     request: &wire::ListMinutesRequest,
 ) -> Result<wire::ListMinutesResponse, Refusal> {
-    let ledger = admin.ledger()?;
+    let ledger = &admin.ledger;
     let range = ask::minutes(request)?;
     let (campaign, unit) = (request.campaign_id.clone(), request.ad_unit_id.clone());
     let what = ask::what(admin, &request.account_id, campaign, unit).await?;
@@ -104,7 +104,7 @@ async fn stats(
     admin: &Admin,
     request: &wire::GetStatsRequest,
 ) -> Result<wire::GetStatsResponse, Refusal> {
-    let ledger = admin.ledger()?;
+    let ledger = &admin.ledger;
     let (query, page) = ask::stats(admin, request).await?;
     let _turn = ledger.reporting.acquire().await;
     let table = reports::stats(&*ledger.counts, &ledger.serials, &query).await;
@@ -130,7 +130,7 @@ async fn top(
     admin: &Admin,
     request: &wire::ListTopAdsRequest,
 ) -> Result<wire::ListTopAdsResponse, Refusal> {
-    let ledger = admin.ledger()?;
+    let ledger = &admin.ledger;
     let query = ask::top(admin, request).await?;
     let _turn = ledger.reporting.acquire().await;
     let ads = reports::top(&*ledger.counts, &ledger.serials, query).await?;

@@ -232,7 +232,7 @@ async fn known_ad(
             return Err(Refusal::invalid("campaign_id", problem));
         }
     }
-    let serials = &admin.ledger()?.serials;
+    let serials = &admin.ledger.serials;
     let id = CampaignId::from(campaign);
     if rows.is_empty() && serials.ads_of(&id, None).is_empty() {
         return Err(CatalogError::NotFound { kind: "campaign", id: campaign.to_owned() }.into());

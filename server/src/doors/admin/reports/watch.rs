@@ -74,7 +74,7 @@ impl Watcher {
     }
 
     async fn look(&mut self) -> Result<(), Refusal> {
-        let ledger = self.admin.ledger()?;
+        let ledger = &self.admin.ledger;
         let now_us = self.admin.users.clock.now_us();
         // Before the rows: what a minute was closed with is in them then.
         let promised_us = ledger.counts.promised_us().await?;
