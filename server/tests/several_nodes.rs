@@ -17,8 +17,6 @@ mod load;
 mod nodes;
 #[path = "support/redis.rs"]
 mod redis_server;
-#[path = "support/serials.rs"]
-mod serials;
 mod support;
 #[path = "several_nodes/visitors.rs"]
 mod visitors;

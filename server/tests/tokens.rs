@@ -6,8 +6,6 @@
 mod holds;
 #[path = "tokens/markup.rs"]
 mod markup;
-#[path = "support/serials.rs"]
-mod serials;
 mod support;
 
 use std::collections::HashSet;

@@ -137,7 +137,8 @@ async fn a_peer_that_does_not_finish_its_request_is_let_go() {
         // By then the door has read what was said.
         assert_eq!(door.get("/x").await.status, 404);
         let held_s = held_s(peer).await;
-        assert!((limit_s..=limit_s + 1).contains(&held_s), "{said:?} for {held_s} s");
+        // The wait began before the test's own clock was looked at.
+        assert!((limit_s - 1..=limit_s + 1).contains(&held_s), "{said:?} for {held_s} s");
     }
 }
 

@@ -9,7 +9,6 @@ use slotwise_server::tokens::Showing;
 
 use crate::nodes::three;
 use crate::redis_server::RedisServer;
-use crate::serials;
 use crate::support::{ask, decisions};
 use crate::visitors::capped_at;
 
@@ -30,7 +29,6 @@ async fn settled_across_nodes(more: &str) {
     let nodes = three(&redis).await;
     let [a, b, c] = &nodes[..] else { panic!("three nodes") };
     capped_at(&nodes, 1, more).await;
-    nodes.iter().for_each(|node| serials::fill(node, "https://x.example/", ""));
     let now_us = || SystemClock.now_us();
 
     let lost = asked(a, "v").await.unwrap();

@@ -9,7 +9,7 @@ use slotwise_server::tokens::Showing;
 use tokio::task::JoinSet;
 
 use crate::support::{ad, ask, campaign, decisions, import, place, users};
-use crate::{NOON_US, opened, serials, server};
+use crate::{NOON_US, opened, server};
 
 const SECOND_US: i64 = 1_000_000;
 const DAY_US: i64 = 86_400 * SECOND_US;
@@ -23,7 +23,6 @@ async fn capped(server: &Server, impressions_max: u32) {
     records.push(campaign("x:1", &cap));
     records.push(ad("x:1", "u", &["z"], 9, ""));
     import(server, &records).await;
-    serials::fill(server, "https://x.example/", "");
 }
 
 /// A showing held for its impression; nothing: the ad is capped.
