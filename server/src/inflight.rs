@@ -8,7 +8,7 @@
 //! handed to its connection, which goes on: see [`Ticket::hand_over`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -16,18 +16,27 @@ use arc_swap::ArcSwap;
 /// How often the waiting writer looks again: far below what an operator can see.
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
-/// The answers of one node.
+/// The answers of one node, apart for each thread that serves them.
 #[derive(Debug, Default)]
 pub struct InFlight {
-    epoch: ArcSwap<Epoch>,
-    /// How many epochs were called off: connections look closer only when this has changed.
-    call_offs: AtomicU64,
+    lanes: RwLock<Vec<Arc<Lane>>>,
     /// One change settles at a time.
     settling: Mutex<()>,
 }
 
+/// The answers of one thread. What each of them counts lies on cache lines that no other thread
+/// writes to: two cores that count on the same line wait for each other at every decision.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Lane {
+    epoch: ArcSwap<Epoch>,
+    /// How many epochs were called off: connections look closer only when this has changed.
+    call_offs: AtomicU64,
+}
+
 /// The answers that were begun between two changes.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 struct Epoch {
     open: AtomicU64,
     is_called_off: AtomicBool,
@@ -36,7 +45,7 @@ struct Epoch {
 /// The answers of one connection that are not with the transport yet.
 #[derive(Debug)]
 pub struct Answers {
-    of: Arc<InFlight>,
+    of: Arc<Lane>,
     /// Each epoch of which some were handed over, with how many; there are rarely more than two.
     open: Mutex<Vec<(Arc<Epoch>, usize)>>,
     call_offs_seen: AtomicU64,
@@ -51,13 +60,11 @@ pub struct Ticket {
 }
 
 impl InFlight {
-    /// The answers of a new connection.
-    pub fn connection(self: &Arc<Self>) -> Arc<Answers> {
-        Arc::new(Answers {
-            of: Arc::clone(self),
-            open: Mutex::default(),
-            call_offs_seen: AtomicU64::new(0),
-        })
+    /// A lane for the answers of one more thread. It is waited for as long as the node runs.
+    pub fn lane(&self) -> Arc<Lane> {
+        let lane = Arc::<Lane>::default();
+        self.lanes.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&lane));
+        lane
     }
 
     /// Waits until every answer that was decided before this call is with the transport, for at
@@ -65,18 +72,34 @@ impl InFlight {
     /// blocks the thread.
     pub fn settle(&self, patience: Duration) {
         let _one_at_a_time = unpoisoned(&self.settling);
-        let before = self.epoch.swap(Arc::default());
+        // A lane that comes later begins its answers after the new state was published.
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let before: Vec<_> = lanes.iter().map(|lane| lane.epoch.swap(Arc::default())).collect();
         let began = Instant::now();
-        while before.open.load(Ordering::SeqCst) > 0 {
+        let open = || before.iter().map(|epoch| epoch.open.load(Ordering::SeqCst)).sum::<u64>();
+        while open() > 0 {
             if began.elapsed() >= patience {
-                before.is_called_off.store(true, Ordering::SeqCst);
-                self.call_offs.fetch_add(1, Ordering::SeqCst);
-                let answers = before.open.load(Ordering::SeqCst);
+                let answers = open();
+                for (lane, epoch) in lanes.iter().zip(&before) {
+                    epoch.is_called_off.store(true, Ordering::SeqCst);
+                    lane.call_offs.fetch_add(1, Ordering::SeqCst);
+                }
                 tracing::warn!(answers, "answers that nobody takes are called off");
                 return;
             }
             std::thread::sleep(LOOK_AGAIN);
         }
+    }
+}
+
+impl Lane {
+    /// The answers of a new connection.
+    pub fn connection(self: &Arc<Self>) -> Arc<Answers> {
+        Arc::new(Answers {
+            of: Arc::clone(self),
+            open: Mutex::default(),
+            call_offs_seen: AtomicU64::new(0),
+        })
     }
 
     fn begin(&self) -> Arc<Epoch> {
@@ -171,12 +194,13 @@ mod tests {
     #[test]
     fn settling_waits_for_what_began_before_and_for_nothing_else() {
         let in_flight = Arc::new(InFlight::default());
-        let connection = in_flight.connection();
+        let (_quiet, lane) = (in_flight.lane(), in_flight.lane());
+        let connection = lane.connection();
         let before = connection.begin();
-        let first = in_flight.epoch.load_full();
+        let first = lane.epoch.load_full();
         let waiting = Arc::clone(&in_flight);
         let settled = std::thread::spawn(move || waiting.settle(Duration::from_secs(60)));
-        while Arc::ptr_eq(&first, &in_flight.epoch.load()) {
+        while Arc::ptr_eq(&first, &lane.epoch.load()) {
             std::thread::yield_now();
         }
         let _after = connection.begin();
@@ -189,7 +213,7 @@ mod tests {
     #[test]
     fn an_answer_that_nobody_takes_is_called_off_and_holds_up_one_change_only() {
         let in_flight = Arc::new(InFlight::default());
-        let (frozen, healthy) = (in_flight.connection(), in_flight.connection());
+        let (frozen, healthy) = (in_flight.lane().connection(), in_flight.lane().connection());
         let mut stuck = frozen.begin();
         assert!(stuck.hand_over());
         in_flight.settle(Duration::ZERO);
@@ -206,7 +230,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_called_off_while_it_is_made_leaves_its_connection_alone() {
         let in_flight = Arc::new(InFlight::default());
-        let connection = in_flight.connection();
+        let connection = in_flight.lane().connection();
         let mut slow = connection.begin();
         in_flight.settle(Duration::ZERO);
         assert!(!connection.is_called_off(), "its other calls go on");

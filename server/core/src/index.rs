@@ -73,7 +73,7 @@ impl Index {
 
     /// The campaigns as they are now. Loaded once for a decision, and again after each wait.
     pub fn campaigns(&self) -> Campaigns {
-        Campaigns::new(self.campaigns.load_full(), self.killed.load_full())
+        Campaigns::new(self.campaigns.load(), self.killed.load())
     }
 
     /// The number of the campaign that has this id now.

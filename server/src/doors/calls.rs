@@ -1,7 +1,7 @@
 //! Counts the calls of a door that are not answered to the end, so that a stop can wait for them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
 use tower::{Layer, Service};
@@ -14,28 +14,38 @@ const COUNTED_PATHS: [&str; 5] = ["/slotwise.", "/c/", "/i/", "/v/", "/events"];
 
 /// The calls of one node that are being answered.
 #[derive(Clone, Debug, Default)]
-pub struct Calls(Arc<AtomicUsize>);
+pub struct Calls(Arc<RwLock<Vec<Arc<Open>>>>);
+
+/// How many calls one server is answering, on a cache line of its own: see [`Counters`].
+///
+/// [`Counters`]: crate::telemetry::Counters
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Open(AtomicUsize);
 
 impl Calls {
     /// How many there are.
     pub fn open(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn begin(&self) -> Call {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Call(Arc::clone(&self.0))
+        let servers = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().map(|open| open.0.load(Ordering::SeqCst)).sum()
     }
 }
 
 /// One call that is being answered.
-pub struct Call(Arc<AtomicUsize>);
+pub struct Call(Arc<Open>);
+
+impl Call {
+    fn begin(open: &Arc<Open>) -> Self {
+        open.0.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(open))
+    }
+}
 
 impl Held for Call {}
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -43,7 +53,9 @@ impl<S> Layer<S> for Calls {
     type Service = Counted<S>;
 
     fn layer(&self, inner: S) -> Counted<S> {
-        Counted { inner, calls: self.clone() }
+        let open = Arc::<Open>::default();
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&open));
+        Counted { inner, open }
     }
 }
 
@@ -51,7 +63,7 @@ impl<S> Layer<S> for Calls {
 #[derive(Clone)]
 pub struct Counted<S> {
     inner: S,
-    calls: Calls,
+    open: Arc<Open>,
 }
 
 impl<S, In, Out> Service<http::Request<In>> for Counted<S>
@@ -69,7 +81,7 @@ where
     fn call(&mut self, request: http::Request<In>) -> Self::Future {
         let path = request.uri().path();
         let is_counted = COUNTED_PATHS.iter().any(|begin| path.starts_with(begin));
-        let call = is_counted.then(|| self.calls.begin());
+        let call = is_counted.then(|| Call::begin(&self.open));
         HeldCall::new(self.inner.call(request), call)
     }
 }

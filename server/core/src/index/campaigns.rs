@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arc_swap::Guard;
+
 use crate::model::{Campaign, CampaignId, CampaignSerial, Status};
 
 /// Rows of a chunk. A change copies one chunk and the list of chunks: at a million campaigns
@@ -134,17 +136,23 @@ fn position(serial: CampaignSerial) -> (usize, usize) {
 }
 
 /// The campaigns as one decision sees them: the table, without those that were killed here.
-#[derive(Clone, Debug)]
+///
+/// Short-lived, as it is lent by the thread that loads it: no core writes a count that another one
+/// writes, too. What waits, or lives longer, loads it anew.
+#[derive(Debug)]
 pub struct Campaigns {
     /// See [`CampaignTable::version`].
     pub version: u64,
-    table: Arc<CampaignTable>,
-    killed: Arc<HashSet<CampaignId>>,
+    table: Guard<Arc<CampaignTable>>,
+    killed: Guard<Arc<HashSet<CampaignId>>>,
     has_killed: bool,
 }
 
 impl Campaigns {
-    pub(super) fn new(table: Arc<CampaignTable>, killed: Arc<HashSet<CampaignId>>) -> Self {
+    pub(super) fn new(
+        table: Guard<Arc<CampaignTable>>,
+        killed: Guard<Arc<HashSet<CampaignId>>>,
+    ) -> Self {
         let has_killed = !killed.is_empty();
         Self { version: table.version, table, killed, has_killed }
     }

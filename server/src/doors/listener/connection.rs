@@ -9,11 +9,10 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
-use tonic::transport::server::Connected;
 
 use super::doorman::{Accepted, Slot};
 use super::transport::{Peer, Transport};
-use crate::inflight::{Answers, InFlight};
+use crate::inflight::{Answers, Lane};
 use crate::limits::{FIRST_WORD_BYTES, FIRST_WORD_MAX};
 
 /// An accepted connection, on the thread that serves it.
@@ -37,13 +36,13 @@ pub struct ConnectionInfo {
 }
 
 impl Connection {
-    /// Takes over what the doorman handed to this thread; its answers count with `in_flight`.
+    /// Takes over what the doorman handed to this thread; its answers count in `lane`.
     ///
     /// # Errors
     /// When this thread's runtime cannot watch the socket.
     pub fn take_over(
         Accepted { stream, slot, tls }: Accepted,
-        in_flight: &Arc<InFlight>,
+        lane: &Arc<Lane>,
     ) -> std::io::Result<Self> {
         let peer = Peer::default();
         let stream = Transport::new(TcpStream::from_std(stream)?, tls, peer.clone());
@@ -51,9 +50,14 @@ impl Connection {
             stream,
             peer,
             slot,
-            answers: in_flight.connection(),
+            answers: lane.connection(),
             first_word: Some((FIRST_WORD_BYTES, Box::pin(tokio::time::sleep(FIRST_WORD_MAX)))),
         })
+    }
+
+    /// What its calls know of it.
+    pub fn info(&self) -> ConnectionInfo {
+        ConnectionInfo { answers: Arc::clone(&self.answers), peer: self.peer.clone() }
     }
 
     /// Refuses to move another byte once an answer was called off: it may be among them.
@@ -63,14 +67,6 @@ impl Connection {
             return Err(std::io::Error::new(ErrorKind::ConnectionAborted, why));
         }
         Ok(())
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = ConnectionInfo;
-
-    fn connect_info(&self) -> ConnectionInfo {
-        ConnectionInfo { answers: Arc::clone(&self.answers), peer: self.peer.clone() }
     }
 }
 

@@ -10,6 +10,7 @@ mod batch;
 mod erase;
 mod floors;
 mod journal;
+mod pending;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,7 @@ impl Chooser {
     ) -> Settled {
         let asks_profile = decision.look(&campaigns);
         if let Some(visitor) = visitor.filter(|_| asks_profile || visit.explain_max.is_some()) {
+            drop(campaigns);
             return self.settle_known(decision, visitor, id, visit).await;
         }
         let mut nobody = Profile::default();

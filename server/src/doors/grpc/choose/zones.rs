@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use slotwise_core::decide::Query;
 use slotwise_core::index::{Index, ZoneBlock};
-use slotwise_core::model::Account;
+use slotwise_core::model::AccountSerial;
 use slotwise_proto::v1::NoAdReason;
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ use super::Refusal;
 #[derive(Default)]
 pub(super) struct Zones {
     /// Whose the page is: that of the first zone that there is.
-    pub(super) account: Option<Arc<Account>>,
+    account: Option<AccountSerial>,
     /// The placements that something may be chosen for.
     pub(super) open: SmallVec<[(Arc<ZoneBlock>, Query); 1]>,
     /// The answer of each placement, empty so far.
@@ -49,8 +49,8 @@ impl Zones {
         let Some(block) = index.zone(place.site_id, place.zone_id) else {
             return Filled::none(NoAdReason::ZoneUnknown);
         };
-        let account = self.account.get_or_insert_with(|| Arc::clone(&block.account));
-        if account.serial != block.account.serial {
+        let account = block.account.serial;
+        if *self.account.get_or_insert(account) != account {
             let problem = "belongs to another account than the page's first zone";
             return Filled::refused(Refusal::unfit("site_id", problem));
         }

@@ -115,7 +115,7 @@ impl Journal {
     }
 
     pub(super) fn write_pending(&mut self) -> Result<(), StoreError> {
-        let shown = std::mem::take(&mut *self.state.pending());
+        let shown = self.state.pending.take();
         if shown.is_empty() {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Journal {
         shown.iter().for_each(|told| batch.add_told(told));
         self.append(&batch).inspect_err(|_| {
             // Kept for the next try, in front of what came meanwhile.
-            self.state.pending().splice(0..0, shown);
+            self.state.pending.put_back(shown);
         })
     }
 

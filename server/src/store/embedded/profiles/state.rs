@@ -1,8 +1,8 @@
 //! What the callers and the writer share: the profiles in memory, and what waits for the disk.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -11,9 +11,10 @@ use slotwise_core::model::{AdvertiserId, Exposure, Profile, Segment};
 use tokio::sync::watch;
 
 use super::Forget;
-use super::batch::{Shown, Told};
+use super::batch::Told;
 use super::floors::Floors;
-use crate::limits::{HISTORY, PROFILE_PENDING_MAX, VISITORS_MAX};
+use super::pending::Pending;
+use crate::limits::{HISTORY, VISITORS_MAX};
 use crate::ports::{Admission, Clock, StoreError, VisitorKey};
 
 /// Shards of the map: so many that folding one of them into bytes, under its lock, stays below a
@@ -30,7 +31,8 @@ pub(super) struct State {
     /// Why exposures are not on the disk; empty: they are.
     pub(super) degraded: watch::Sender<String>,
     visitors_len: AtomicUsize,
-    pending: Mutex<Vec<Shown>>,
+    /// What waits for the disk.
+    pub(super) pending: Pending,
     floors: Floors,
     clock: Arc<dyn Clock>,
 }
@@ -43,7 +45,7 @@ impl State {
             forgets: watch::Sender::default(),
             degraded: watch::Sender::default(),
             visitors_len: AtomicUsize::new(0),
-            pending: Mutex::default(),
+            pending: Pending::default(),
             floors: Floors::default(),
             clock,
         }
@@ -51,11 +53,6 @@ impl State {
 
     pub(super) fn now_us(&self) -> i64 {
         self.clock.now_us()
-    }
-
-    /// What waits for the disk.
-    pub(super) fn pending(&self) -> MutexGuard<'_, Vec<Shown>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A copy of the visitor's profile.
@@ -69,7 +66,7 @@ impl State {
         visitor: VisitorKey,
         admission: &mut dyn Admission,
     ) -> Result<(), StoreError> {
-        if self.pending().len() >= PROFILE_PENDING_MAX {
+        if self.pending.is_full(visitor) {
             return Err(StoreError::Full("the disk is too slow for the exposures"));
         }
         match self.visitors.entry(visitor) {
@@ -121,7 +118,7 @@ impl State {
         if let Some(mut known) = self.visitors.get_mut(&visitor)
             && known.release(advertiser, &showing)
         {
-            self.pending().push((visitor, advertiser.clone(), Told::Released(showing)));
+            self.pending.of(visitor).push((visitor, advertiser.clone(), Told::Released(showing)));
         }
     }
 
@@ -144,7 +141,7 @@ impl State {
         let is_any = !fresh.is_empty();
         let told = |(advertiser, shown)| (visitor, advertiser, Told::Shown(shown));
         let shown = fresh.into_iter().map(told);
-        self.pending().extend(shown);
+        self.pending.of(visitor).extend(shown);
         is_any
     }
 
@@ -176,7 +173,7 @@ impl State {
         let mut held = Vec::new();
         for visitor in self.meant_by(forgets) {
             let entry = self.visitors.entry(visitor);
-            let mut pending = self.pending();
+            let mut pending = self.pending.of(visitor);
             let before = pending.len();
             pending.retain(|(of, ..)| *of != visitor);
             let mut is_held = pending.len() < before;
@@ -200,7 +197,7 @@ impl State {
         let mut meant: HashSet<VisitorKey> = forgets.iter().filter_map(key).collect();
         if forgets.iter().any(|forget| forget.account.is_none()) {
             let is_meant = |visitor: &VisitorKey| forgets.iter().any(|f| f.means(*visitor));
-            meant.extend(self.pending().iter().map(|(of, ..)| *of).filter(is_meant));
+            meant.extend(self.pending.visitors().into_iter().filter(is_meant));
             meant.extend(self.visitors.iter().map(|known| *known.key()).filter(is_meant));
         }
         meant
