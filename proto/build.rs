@@ -23,6 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut config = tonic_prost_build::Config::new();
     config.enable_type_names();
-    tonic_prost_build::configure().compile_fds_with_config(descriptors, config)?;
+    tonic_prost_build::configure()
+        .codec_path("crate::codec::SmallCodec")
+        .compile_fds_with_config(descriptors, config)?;
     Ok(())
 }

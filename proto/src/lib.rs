@@ -1,6 +1,7 @@
 //! The wire contract: the types and services that are generated from `slotwise/v1/*.proto`,
 //! their descriptors, and their JSON form.
 
+pub mod codec;
 pub mod dynamic;
 pub mod json;
 

@@ -53,6 +53,11 @@ fn command() -> Command {
         .long("demo")
         .action(ArgAction::SetTrue)
         .help("Start with a small sample catalogue, unless there is one already");
+    let noop = Arg::new("noop-bytes")
+        .long("noop-bytes")
+        .hide(true)
+        .value_parser(clap::value_parser!(usize))
+        .help("For benchmarks: decide nothing, and answer with so many bytes");
     Command::new("slotwise")
         .about("Decides which ad to show, and remembers who saw it")
         .version(env!("CARGO_PKG_VERSION"))
@@ -66,6 +71,7 @@ fn command() -> Command {
                      slotwise serve --data-dir /var/lib/slotwise --decision-addr 0.0.0.0:7070",
                 )
                 .arg(demo)
+                .arg(noop)
                 .arg(&file)
                 .args(&settings),
         )
@@ -125,7 +131,10 @@ fn print_token() -> anyhow::Result<()> {
 }
 
 fn serve(given: &ArgMatches) -> anyhow::Result<()> {
-    let config = Config::new(&effective(given)?)?;
+    let mut config = Config::new(&effective(given)?)?;
+    if let Some(bytes) = given.get_one::<usize>("noop-bytes") {
+        config = config.decides_nothing(*bytes).map_err(anyhow::Error::msg)?;
+    }
     telemetry::init(config.log_format, config.log.clone());
     open_as_many_files_as_allowed();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -74,6 +74,9 @@ pub struct Config {
     pub spill_bytes_max: u64,
     /// Threads that answer decisions.
     pub decision_threads: usize,
+    /// The decision door decides nothing and answers with so many bytes: no setting, see
+    /// [`Config::decides_nothing`].
+    pub noop_bytes: Option<usize>,
     /// How long a stop may take.
     pub shutdown_deadline: Duration,
     /// Answers say CATALOG_STALE past this age of the catalogue; nothing: never.
@@ -133,6 +136,7 @@ impl Config {
                 text.parse().map_err(|_| "is no number of bytes, such as 1073741824")
             })?,
             decision_threads: effective.parse("decision_threads", threads)?,
+            noop_bytes: None,
             shutdown_deadline: seconds("shutdown_deadline_s")?,
             catalog_stale_after: Some(seconds("catalog_stale_after_s")?)
                 .filter(|age| !age.is_zero()),
@@ -144,6 +148,17 @@ impl Config {
         };
         config.check_admin_door(effective)?;
         Ok(config)
+    }
+
+    /// The same, for a benchmark whose decision door answers with `bytes` bytes and decides nothing.
+    ///
+    /// # Errors
+    /// Off loopback, where somebody could take it for a server.
+    pub fn decides_nothing(self, bytes: usize) -> Result<Self, &'static str> {
+        if !self.decision_addr.ip().is_loopback() {
+            return Err("--noop-bytes is for benchmarks, and decision_addr is not on loopback");
+        }
+        Ok(Self { noop_bytes: Some(bytes), ..self })
     }
 
     /// Who can reach the admin door must be asked who they are, in a way that nobody overhears.

@@ -3,6 +3,7 @@
 
 mod admin;
 mod calls;
+mod deadline;
 mod events;
 mod grpc;
 mod health;
@@ -17,6 +18,6 @@ pub use calls::Calls;
 pub use events::{EventDoor, Events, Landings};
 pub use grpc::{Chooser, DecisionDoor, Mint};
 pub use health::{Health, reflect};
-pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max, serve, server};
+pub use listener::{Doorman, Drain, Queue, Traffic, bind, connections_max};
 pub use reload::Reloaded;
 pub use tls::{ClientCertificates, FOR_BROWSERS, FOR_CALLS, Protocols, Tls};

@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// A decision makes some dozens of small pieces and frees them on the same thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     slotwise_server::cli::run()
 }

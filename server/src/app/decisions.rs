@@ -11,17 +11,23 @@ use crate::doors::{DecisionDoor, Queue};
 pub(super) struct DecisionThreads(Vec<JoinHandle<()>>);
 
 impl DecisionThreads {
-    /// Starts one thread for each of `queues`.
+    /// Starts one thread for each of `queues`. With `noop_bytes` they decide nothing.
     pub(super) fn start(
         queues: Vec<Queue>,
         door: &DecisionDoor,
         routes: &Routes,
+        noop_bytes: Option<usize>,
     ) -> std::io::Result<Self> {
         let start = |(at, queue): (usize, Queue)| {
             let (door, routes) = (door.clone(), routes.clone());
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             std::thread::Builder::new().name(format!("decide-{at}")).spawn(move || {
-                runtime.block_on(super::doors::ended(door.serve(routes, queue)));
+                runtime.block_on(async {
+                    match noop_bytes {
+                        None => door.serve(routes, queue).await,
+                        Some(bytes) => door.serve_noop(bytes, routes, queue).await,
+                    }
+                });
             })
         };
         Ok(Self(queues.into_iter().enumerate().map(start).collect::<std::io::Result<_>>()?))

@@ -8,7 +8,6 @@ use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tonic::transport::Error;
 
 use super::decisions::DecisionThreads;
 use super::guards::Guards;
@@ -79,19 +78,19 @@ impl Doors {
         let doorman = doorman.with_tls(guards.decision_tls.clone());
         let mut traffic: Vec<_> = doorman.traffic().collect();
         let door = DecisionDoor::new(Arc::new(chooser), in_flight, calls.clone(), drain.clone());
-        let decisions = DecisionThreads::start(queues, &door, &routes)?;
+        let decisions = DecisionThreads::start(queues, &door, &routes, config.noop_bytes)?;
         let mut servers = vec![tokio::spawn(doorman.accept(decisions_at, drain.clone()))];
 
         let (event_health, routes) = reflect(EVENT_SERVICES).await?;
         let connections =
             one_desk(events_at, &guards.event_tls, &drain, &mut servers, &mut traffic);
         let door = EventDoor::new(Arc::new(events), calls.clone(), drain.clone());
-        servers.push(tokio::spawn(ended(door.serve(routes, connections))));
+        servers.push(tokio::spawn(door.serve(routes, connections)));
 
         let (admin_health, routes) = reflect(ADMIN_SERVICES).await?;
         let connections = one_desk(admin_at, &guards.admin_tls, &drain, &mut servers, &mut traffic);
         let door = AdminDoor::new(admin, guards.identities.clone(), calls.clone(), drain.clone());
-        servers.push(tokio::spawn(ended(door.serve(routes, connections))));
+        servers.push(tokio::spawn(door.serve(routes, connections)));
 
         guards.follow(&drain);
         let health = vec![decision_health, event_health, admin_health];
@@ -175,11 +174,4 @@ fn one_desk(
     traffic.extend(doorman.traffic());
     servers.push(tokio::spawn(doorman.accept(listener, drain.clone())));
     queue
-}
-
-/// A door that fails says so; the others go on.
-pub(super) async fn ended(serving: impl Future<Output = Result<(), Error>>) {
-    if let Err(error) = serving.await {
-        tracing::error!(%error, "a door has failed");
-    }
 }

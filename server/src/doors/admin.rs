@@ -24,13 +24,15 @@ use slotwise_proto::v1::report_service_server::ReportServiceServer;
 use slotwise_proto::v1::user_service_server::UserServiceServer;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tonic::service::Routes;
+use tower::Layer as _;
 
 pub use identities::Identities;
 pub use ledger::Ledger;
 pub use token::Token;
 
 use super::calls::Calls;
-use super::listener::{Drain, Queue, serve, server};
+use super::deadline::Deadlines;
+use super::listener::{Drain, Http, Queue, serve};
 use super::reload::Reloaded;
 use crate::catalog::Catalog;
 use crate::fleet::Fleet;
@@ -117,14 +119,7 @@ impl AdminDoor {
     }
 
     /// Serves `connections` until the drain is over; `routes` has what every door has.
-    ///
-    /// # Errors
-    /// When the transport fails as a whole.
-    pub async fn serve(
-        self,
-        routes: Routes,
-        connections: Queue,
-    ) -> Result<(), tonic::transport::Error> {
+    pub async fn serve(self, routes: Routes, connections: Queue) {
         let (drain, calls, gate) = (self.drain.clone(), self.calls.clone(), self.gate.clone());
         let users = UserServiceServer::new(self.clone());
         let reports = ReportServiceServer::new(self.clone());
@@ -135,7 +130,7 @@ impl AdminDoor {
             .add_service(users.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX))
             .add_service(reports)
             .add_service(replays.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX));
-        let layers = server().layer(calls).layer(gate);
-        serve(layers, routes, connections, Arc::default(), drain).await
+        let service = calls.layer(gate.layer(Deadlines(routes.prepare())));
+        serve(Http::Two, service, connections, Arc::default(), drain).await;
     }
 }

@@ -14,11 +14,13 @@ use slotwise_proto::v1::event_service_server::{EventService, EventServiceServer}
 use slotwise_proto::v1::{RecordEventsRequest, RecordEventsResponse};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
+use tower::Layer as _;
 
 pub use landing::Landings;
 
 use super::calls::Calls;
-use super::listener::{Drain, Queue, serve, server};
+use super::deadline::Deadlines;
+use super::listener::{Drain, Http, Queue, serve};
 use crate::bots::Bots;
 use crate::events::{Kind, Lives, Recorder, Settling};
 use crate::limits::EVENT_MESSAGE_BYTES_MAX;
@@ -83,14 +85,7 @@ impl EventDoor {
     }
 
     /// Serves `connections` until the drain is over; `routes` has what every door has.
-    ///
-    /// # Errors
-    /// When the transport fails as a whole.
-    pub async fn serve(
-        self,
-        routes: Routes,
-        connections: Queue,
-    ) -> Result<(), tonic::transport::Error> {
+    pub async fn serve(self, routes: Routes, connections: Queue) {
         let (drain, calls) = (self.drain.clone(), self.calls.clone());
         let events = Arc::clone(&self.events);
         let service = EventServiceServer::new(self);
@@ -100,9 +95,9 @@ impl EventDoor {
         *router = http::with_urls(std::mem::take(router), events);
         // Browsers speak HTTP/1.1 to what is not under TLS. A peer that takes longer than 30 s
         // for the head of a request, also of the next one on its connection, is let go: hyper's
-        // default, which tonic turns on.
-        let layers = server().accept_http1(true).layer(calls);
-        serve(layers, routes.prepare(), connections, Arc::default(), drain).await
+        // default.
+        let service = calls.layer(Deadlines(routes.prepare()));
+        serve(Http::OneOrTwo, service, connections, Arc::default(), drain).await;
     }
 }
 

@@ -5,8 +5,10 @@ mod ask;
 mod choose;
 mod delivery;
 mod explain;
+mod front;
 mod markup;
 mod mint;
+mod noop;
 mod service;
 
 pub use choose::Chooser;

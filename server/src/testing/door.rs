@@ -68,7 +68,7 @@ impl LedgerDoor {
         let accepting = tokio::spawn(doorman.accept(listener, drain.clone()));
         let (_, routes) = reflect(&[]).await.unwrap();
         let door = AdminDoor::new(Arc::new(own), None, Calls::default(), drain.clone());
-        let serving = tokio::spawn(async move { door.serve(routes, connections).await.unwrap() });
+        let serving = tokio::spawn(async move { door.serve(routes, connections).await });
         Self { addr, ledger, serials, drain, serving, accepting }
     }
 }

@@ -129,14 +129,16 @@ impl Chooser {
         let campaigns = self.index.campaigns();
         let catalog_version = campaigns.version;
         let is_stale = self.freshness.is_stale(asked_at_us);
-        let Zones { account, open, mut filled, numbers } =
-            Zones::find(&self.index, is_stale, places);
+        let Zones { open, mut filled, numbers, .. } = Zones::find(&self.index, is_stale, places);
         if visit.explain_max.is_some() {
             filled.iter_mut().for_each(Filled::explain_empty);
         }
-        let Some(account) = account.filter(|_| !open.is_empty()) else {
+        // All of a page are of one account.
+        let Some((first, _)) = open.first() else {
             return Answer { request_id, catalog_version, filled };
         };
+        let account = first.account.serial;
+        page.hour_of_week = hour_of_week(&first.account.time_zone, page.now_us);
         let on_impression = match visit.exposure {
             Exposure::Unspecified => self.mint.on_impression,
             Exposure::OnDecision => false,
@@ -147,10 +149,9 @@ impl Chooser {
         let visitor = is_known.then(|| self.visitors.of(visit.user_id));
         let mut fresh = generator(None);
         let id = fresh.next_u64();
-        page.hour_of_week = hour_of_week(&account.time_zone, page.now_us);
         let explained = visit.explain_max.map(|max| Aside::new(&open, max));
         let mut decision = Decision::new(page, open, rng);
-        let key = visitor.map(|visitor| VisitorKey { account: account.serial, visitor });
+        let key = visitor.map(|visitor| VisitorKey { account, visitor });
         let settled = self.settle(&mut decision, campaigns, key, id, &visit).await;
         let minting = Minting {
             mint: &self.mint,

@@ -6,22 +6,26 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use smallvec::SmallVec;
 use tonic::Status;
 use tower::{Layer, Service};
 
 use super::super::held::{Held, HeldBody, HeldCall};
 use super::super::listener::ConnectionInfo;
-use crate::inflight::{Answers, InFlight, Ticket};
+use crate::inflight::{Answers, Lane, Ticket};
 
 /// Gives every call a [`Delivery`].
 #[derive(Clone)]
-pub(super) struct DeliveryLayer(pub(super) Arc<InFlight>);
+pub(super) struct DeliveryLayer(pub(super) Arc<Lane>);
+
+/// Most calls have one answer.
+type Tickets = SmallVec<[Ticket; 1]>;
 
 /// The answers of one call that are on their way. An extension of the request.
 #[derive(Clone)]
 pub(super) struct Delivery {
     answers: Arc<Answers>,
-    tickets: Arc<Mutex<Vec<Ticket>>>,
+    tickets: Arc<Mutex<Tickets>>,
 }
 
 impl Delivery {
@@ -46,7 +50,7 @@ impl Delivery {
         Err(Status::unavailable(why))
     }
 
-    fn tickets(&self) -> std::sync::MutexGuard<'_, Vec<Ticket>> {
+    fn tickets(&self) -> std::sync::MutexGuard<'_, Tickets> {
         self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,7 +73,7 @@ impl<S> Layer<S> for DeliveryLayer {
     type Service = Deliver<S>;
 
     fn layer(&self, inner: S) -> Deliver<S> {
-        Deliver { inner, in_flight: Arc::clone(&self.0) }
+        Deliver { inner, lane: Arc::clone(&self.0) }
     }
 }
 
@@ -77,7 +81,7 @@ impl<S> Layer<S> for DeliveryLayer {
 #[derive(Clone)]
 pub(super) struct Deliver<S> {
     inner: S,
-    in_flight: Arc<InFlight>,
+    lane: Arc<Lane>,
 }
 
 impl<S, In, Out> Service<http::Request<In>> for Deliver<S>
@@ -96,7 +100,7 @@ where
         let of_connection = request.extensions().get::<ConnectionInfo>();
         let answers = of_connection.map(|info| Arc::clone(&info.answers));
         let delivery = Delivery {
-            answers: answers.unwrap_or_else(|| self.in_flight.connection()),
+            answers: answers.unwrap_or_else(|| self.lane.connection()),
             tickets: Arc::default(),
         };
         request.extensions_mut().insert(delivery.clone());

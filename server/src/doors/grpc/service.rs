@@ -12,14 +12,18 @@ use slotwise_proto::v1::{
 use tokio_stream::StreamExt;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
+use tower::Layer as _;
 
 use super::super::calls::Calls;
-use super::super::listener::{Drain, Queue, serve, server};
+use super::super::deadline::Deadlines;
+use super::super::listener::{Drain, Http, Queue, serve};
 use super::super::refusal::Refusal;
 use super::answer;
 use super::ask::explain_max;
 use super::choose::Chooser;
 use super::delivery::{Delivery, DeliveryLayer};
+use super::front::Front;
+use super::noop::Noop;
 use crate::inflight::InFlight;
 use crate::limits::{
     BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX, EXPLAINED_IN_ALL_MAX,
@@ -49,20 +53,22 @@ impl DecisionDoor {
     }
 
     /// Serves `connections` until the drain is over; `routes` has what every door has.
-    ///
-    /// # Errors
-    /// When the transport fails as a whole.
-    pub async fn serve(
-        self,
-        routes: Routes,
-        connections: Queue,
-    ) -> Result<(), tonic::transport::Error> {
+    pub async fn serve(self, routes: Routes, connections: Queue) {
         let (drain, calls) = (self.drain.clone(), self.calls.clone());
-        let in_flight = Arc::clone(&self.in_flight);
+        let lane = self.in_flight.lane();
         let service = AdDecisionServiceServer::new(self)
             .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
-        let layers = server().layer(calls).layer(DeliveryLayer(Arc::clone(&in_flight)));
-        serve(layers, routes.add_service(service), connections, in_flight, drain).await
+        let front = Deadlines(Front::new(service, routes));
+        let service = calls.layer(DeliveryLayer(Arc::clone(&lane)).layer(front));
+        serve(Http::Two, service, connections, lane, drain).await;
+    }
+
+    /// Serves in the same way, and answers everything with the same `bytes` bytes: for benchmarks.
+    pub async fn serve_noop(self, bytes: usize, routes: Routes, connections: Queue) {
+        let service = AdDecisionServiceServer::new(Noop::new(bytes))
+            .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
+        let service = Front::new(service, routes);
+        serve(Http::Two, service, connections, self.in_flight.lane(), self.drain).await;
     }
 
     async fn answer(
