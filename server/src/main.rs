@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    slotwise_server::cli::run()
+    slotwise_server::cli::run(std::env::args_os())
 }
