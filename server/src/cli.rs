@@ -4,6 +4,7 @@ mod demo;
 mod ready;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use crate::config::{Config, Effective, SETTINGS};
 use crate::doors::Token;
 use crate::telemetry;
 
-/// Runs the command that the process was started with; errors go to standard error.
-pub fn run() -> ExitCode {
-    let matches = command().get_matches();
+/// Runs the command of these arguments, the program's name first; errors go to standard error.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let matches = command().get_matches_from(arguments);
     let result = match matches.subcommand() {
         Some(("serve", given)) => serve(given),
         Some(("config", given)) => print_config(given),

@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    slotwise_server::cli::run()
+    slotwise_server::cli::run(std::env::args_os())
 }

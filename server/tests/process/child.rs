@@ -67,25 +67,38 @@ impl Slotwise {
     }
 
     fn wait_until_ready(&mut self) -> Doors {
-        // The line with its end: it is whole.
-        let ready = |text: &str| {
-            let (whole, _) = text.rsplit_once('\n')?;
-            whole.lines().find(|line| line.starts_with("ready")).map(doors_in)
-        };
         let began = Instant::now();
         loop {
-            if let Some(doors) = ready(&self.stdout()) {
+            if let Some(doors) = self.doors() {
                 return doors;
             }
-            let status = self.child.try_wait().unwrap();
+            let has_ended = self.has_ended();
             assert!(
-                status.is_none() && began.elapsed() < PATIENCE,
-                "not ready ({status:?}):\n{}{}",
+                !has_ended && began.elapsed() < PATIENCE,
+                "not ready (ended: {has_ended}):\n{}{}",
                 self.stdout(),
                 self.stderr()
             );
             std::thread::sleep(LOOK_AGAIN);
         }
+    }
+
+    /// Where its doors are, once every one of them answers.
+    pub fn doors(&self) -> Option<Doors> {
+        let stdout = self.stdout();
+        // The line with its end: it is whole.
+        let (whole, _) = stdout.rsplit_once('\n')?;
+        whole.lines().find(|line| line.starts_with("ready")).map(doors_in)
+    }
+
+    /// The process's number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has ended by now.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// What it has written to standard output so far.
