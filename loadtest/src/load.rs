@@ -1,0 +1,7 @@
+//! The loads that there are: each says what it sends and what becomes of what comes back.
+
+pub(crate) mod common;
+pub(crate) mod decide;
+pub(crate) mod pace;
+pub(crate) mod probe;
+pub(crate) mod stream;
