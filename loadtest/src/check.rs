@@ -23,7 +23,7 @@ pub(crate) struct Want {
 }
 
 /// Characters of a token.
-const TOKEN_CHARS: usize = 96;
+pub(crate) const TOKEN_CHARS: usize = 96;
 /// Ads of one answer that are compared with each other; the service gives no more.
 const ADS_MAX: usize = 100;
 

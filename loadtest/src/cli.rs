@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::schedule::Arrivals;
-use crate::workload::{Asking, Shape};
+use crate::workload::{Asking, Shape, share};
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -39,6 +39,10 @@ pub(crate) enum Command {
     Batch(Batch),
     /// Decisions over long-lived streams
     Stream(Stream),
+    /// Clicks (or pixels) as browsers make them, each with a token of its own, got beforehand
+    Clicks(Clicks),
+    /// Decisions, and the impressions and clicks that follow, counted
+    Mixed(Mixed),
 }
 
 /// The doors of a running server.
@@ -166,6 +170,42 @@ pub(crate) struct Stream {
     pub(crate) decisions: Decisions,
 }
 
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Clicks {
+    /// Pixels (impressions) instead of clicks
+    #[arg(long)]
+    pub(crate) pixels: bool,
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Mixed {
+    /// Share of decisions, 0 to 1, of which an ad is seen
+    #[arg(long, default_value_t = 0.3, value_name = "SHARE", value_parser = share)]
+    pub(crate) impressions: f64,
+    /// Share of decisions, 0 to 1, of which an ad is clicked
+    #[arg(long, default_value_t = 0.01, value_name = "SHARE", value_parser = share)]
+    pub(crate) clicks: f64,
+    /// How impressions are told of; a click is always a GET
+    #[arg(long, value_enum, default_value_t = Tell::Calls, value_name = "HOW")]
+    pub(crate) tell: Tell,
+    /// Connections for clicks, and as many for impressions
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) event_connections: u16,
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
+}
+
+/// How impressions are told of.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tell {
+    /// RecordEvents, up to 100 in a call
+    Calls,
+    /// GET /i/TOKEN, as browsers do
+    Pixels,
+}
+
 impl Doors {
     /// The process whose processor time is shown.
     pub(crate) fn pid(&self) -> Option<u32> {
@@ -178,6 +218,11 @@ impl Making {
     pub(crate) fn window(&self) -> crate::meter::Window {
         let from_ns = self.warm_up * 1_000_000_000;
         crate::meter::Window { from_ns, to_ns: from_ns + self.seconds * 1_000_000_000 }
+    }
+
+    /// An answer that takes more microseconds is late.
+    pub(crate) fn late_us(&self) -> u64 {
+        self.late_ms.saturating_mul(1_000)
     }
 
     /// How the thread divides its time, for so many calls a second.

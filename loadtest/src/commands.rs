@@ -7,7 +7,9 @@ use decisions::Mode;
 
 use crate::report::Report;
 
+mod counted;
 mod decisions;
+mod events;
 mod prepare;
 
 /// The run could not be made.
@@ -25,6 +27,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Unary(args) => decide(&args, Mode::Unary),
         Command::Batch(args) => decide(&args.decisions, Mode::Batch(usize::from(args.batch))),
         Command::Stream(args) => decide(&args.decisions, Mode::Stream(usize::from(args.streams))),
+        Command::Clicks(args) => finish(&events::clicks(&args)?, &args.decisions.results),
+        Command::Mixed(args) => finish(&events::mixed(&args)?, &args.decisions.results),
     }
 }
 

@@ -128,8 +128,13 @@ impl<T> Lanes<T> {
 
     /// Calls that are not over.
     pub(crate) fn open(&self) -> usize {
-        self.all.iter().map(|lane| lane.connection.open()).sum()
+        open(&self.all)
     }
+}
+
+/// Calls on `lanes` that are not over.
+pub(crate) fn open<T>(lanes: &[Lane<T>]) -> usize {
+    lanes.iter().map(|lane| lane.connection.open()).sum()
 }
 
 impl<T> Lane<T> {

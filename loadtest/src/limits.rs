@@ -76,3 +76,17 @@ pub(crate) const STREAMS_AT_ONCE: usize = 4;
 /// Requests on one stream that wait for their answers: a tenth of a second of the highest rate
 /// that is asked for, over one stream. Further ones wait in the queue.
 pub(crate) const STREAM_AHEAD_MAX: usize = 40_000;
+
+// ---- Events ----------------------------------------------------------------------------------
+
+/// Impressions in one call: what an exchange gathers in a few milliseconds.
+pub(crate) const EVENTS_IN_CALL: usize = 100;
+/// The longest that an impression waits for others to go with.
+pub(crate) const EVENTS_WAIT_MAX: Duration = Duration::from_millis(20);
+/// How long events may take until they are counted: the service says two seconds.
+pub(crate) const COUNTED_MAX: Duration = Duration::from_secs(60);
+/// Tokens that are got beforehand: some 100 MB of them.
+pub(crate) const STOCK_MAX: usize = 500_000;
+/// Decisions of one call, and calls under way, while tokens are got.
+pub(crate) const STOCK_BATCH: usize = 100;
+pub(crate) const STOCK_IN_FLIGHT: usize = 16;

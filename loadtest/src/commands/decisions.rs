@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Decisions, mode: Mode) -> anyhow::Result<Report> {
 }
 
 /// Connects, and goes round until all is done; why the last connection broke, if one did.
-fn drive<L: Load>(
+pub(crate) fn drive<L: Load>(
     load: &mut L,
     args: &Decisions,
     path: &str,
@@ -99,7 +99,7 @@ fn drive<L: Load>(
     Ok(lanes.last_fault.take())
 }
 
-fn report(mut common: Common, args: &Decisions, mode: Mode) -> Report {
+pub(crate) fn report(mut common: Common, args: &Decisions, mode: Mode) -> Report {
     common.meter.finish();
     let mut report = Report::new(mode.name(), &args.making);
     report.batch = mode.batch();
@@ -113,7 +113,7 @@ fn report(mut common: Common, args: &Decisions, mode: Mode) -> Report {
 }
 
 /// Everything that a run needs, made before it begins.
-fn common(args: &Decisions, mode: Mode) -> anyhow::Result<Common> {
+pub(crate) fn common(args: &Decisions, mode: Mode) -> anyhow::Result<Common> {
     let (making, asking, shape) = (&args.making, &args.asking, &args.shape);
     let window = making.window();
     let catalogue = Catalogue::new(shape)?;
@@ -124,14 +124,14 @@ fn common(args: &Decisions, mode: Mode) -> anyhow::Result<Common> {
         is_noop: false,
     };
     let beat = match making.closed {
-        Some(in_flight) => Beat::Closed { in_flight, end_ns: window.to_ns },
+        Some(in_flight) => Beat::Closed { in_flight, end_ns: window.to_ns, left: u64::MAX },
         None => {
             let rate = making.rate / mode.weight();
             Beat::Open(Schedule::new(making.arrivals, rate, window.to_ns, asking.seed))
         }
     };
     let pace = Pace::new(beat, mode.batch().unwrap_or(1) as u64);
-    let meter = Meter::new(window, making.late_ms.saturating_mul(1_000))?;
+    let meter = Meter::new(window, making.late_us())?;
     let probe = Probe::new(window, args.doors.pid());
     let requests = (Pool::new(shape, asking)?, Visitors::new(asking, this_run())?);
     Ok(Common::new(pace, meter, probe, requests, checks))

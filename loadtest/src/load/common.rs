@@ -105,15 +105,7 @@ impl Common {
 
     /// A call with so many decisions has ended, and not as it should.
     pub(crate) fn cut_off(&mut self, end: End, weight: u64) {
-        let (meter, now_ns) = (&mut self.meter, self.now_ns);
-        match end {
-            End::Whole | End::Broken => meter.broken(now_ns, weight),
-            End::Reset(code) => {
-                meter.refused(format!("the stream was reset: code {code}"), now_ns, weight);
-            }
-            End::NotTaken => meter.refused("the server was going away".to_owned(), now_ns, weight),
-            End::GivenUp => meter.unanswered(now_ns, weight),
-        }
+        cut_off(&mut self.meter, end, self.now_ns, weight);
     }
 
     /// When something is due; nothing: when an answer has come.
@@ -125,6 +117,18 @@ impl Common {
     /// Whether nothing more will be sent, and the measurement is over.
     pub(crate) fn has_ended(&self) -> bool {
         self.pace.has_ended() && self.probe.due_ns().is_none()
+    }
+}
+
+/// So much was asked for in a call that did not end as it should.
+pub(crate) fn cut_off(meter: &mut Meter, end: End, now_ns: u64, weight: u64) {
+    match end {
+        End::Whole | End::Broken => meter.broken(now_ns, weight),
+        End::Reset(code) => {
+            meter.refused(format!("the stream was reset: code {code}"), now_ns, weight);
+        }
+        End::NotTaken => meter.refused("the server was going away".to_owned(), now_ns, weight),
+        End::GivenUp => meter.unanswered(now_ns, weight),
     }
 }
 

@@ -5,9 +5,10 @@ use crate::engine::Load;
 use crate::grpc::Messages;
 use crate::h2::connection::{End, Receiver};
 use crate::h2::head::Head;
-use crate::lanes::Lanes;
+use crate::lanes::{Lane, Lanes, open};
 use crate::limits::{LANES_AT_ONCE, VISITOR_BYTES_MAX};
 use crate::load::common::{Common, Verdict};
+use crate::load::follow::FollowUps;
 
 /// The calls.
 pub(crate) const UNARY: &str = "/slotwise.v1.AdDecisionService/ChooseAds";
@@ -31,11 +32,13 @@ pub(crate) struct Decide {
     batch: Option<usize>,
     lane: usize,
     body: Vec<u8>,
+    /// What is done with the ads of right answers.
+    pub(crate) follow: Option<FollowUps>,
 }
 
 impl Decide {
     pub(crate) fn new(common: Common, batch: Option<usize>) -> Self {
-        Self { common, batch, lane: 0, body: Vec::new() }
+        Self { common, batch, lane: 0, body: Vec::new(), follow: None }
     }
 
     /// Decisions of one call.
@@ -50,18 +53,60 @@ impl Decide {
 
     fn message(&mut self, call: &mut Call, message: &[u8]) {
         if self.batch.is_none() {
-            let asked = call.asked + call.answers;
-            call.answers += 1;
-            let looked = self.common.look(message, asked);
-            call.wrong = call.wrong.or(looked.err());
-            return;
+            return self.answer(call, Ok(message));
         }
         for part in check::batch(message) {
-            let asked = call.asked + call.answers;
-            call.answers += 1;
-            let looked = part.and_then(|part| self.common.look(part, asked));
-            call.wrong = call.wrong.or(looked.err());
+            self.answer(call, part);
         }
+    }
+
+    #[inline]
+    fn answer(&mut self, call: &mut Call, answer: Result<&[u8], Wrong>) {
+        let asked = call.asked + call.answers;
+        call.answers += 1;
+        let looked = answer.and_then(|answer| self.common.look(answer, asked).map(|()| answer));
+        match (looked, &mut self.follow) {
+            (Ok(answer), Some(follow)) => follow.up(answer, self.common.now_ns),
+            (Ok(_), None) => {}
+            (Err(wrong), _) => call.wrong = call.wrong.or(Some(wrong)),
+        }
+    }
+
+    /// Sends what is due over `lanes`.
+    pub(crate) fn dispatch<T: From<Call>>(&mut self, lanes: &mut [Lane<T>]) {
+        self.common.fill(open(lanes));
+        // What is due together goes out on few connections, so that one write takes much of it.
+        let share = self.common.pace.waiting().div_ceil(LANES_AT_ONCE.min(lanes.len())).max(1);
+        let (mut on_this, mut tried) = (0, 0);
+        let bytes_max = self.body_bytes_max();
+        while let Some(intended_ns) = self.common.pace.front() {
+            if on_this == share {
+                (self.lane, on_this) = ((self.lane + 1) % lanes.len(), 0);
+            }
+            let connection = &mut lanes[self.lane].connection;
+            if !connection.has_room(bytes_max) {
+                tried += 1;
+                if tried > lanes.len() {
+                    break;
+                }
+                (self.lane, on_this) = ((self.lane + 1) % lanes.len(), 0);
+                continue;
+            }
+            self.common.pace.pop();
+            (on_this, tried) = (on_this + 1, 0);
+            self.body.clear();
+            let asked = self.common.put(&mut self.body, self.batch);
+            let call = Call {
+                intended_ns,
+                asked,
+                verdict: Verdict::default(),
+                answers: 0,
+                wrong: None,
+                messages: Messages::default(),
+            };
+            connection.begin(call.into(), None, &self.body, true);
+        }
+        self.lane = (self.lane + 1) % lanes.len();
     }
 
     /// What became of a call that has ended as it should.
@@ -94,39 +139,7 @@ impl Load for Decide {
     }
 
     fn send(&mut self, lanes: &mut Lanes<Call>) {
-        self.common.fill(lanes.open());
-        // What is due together goes out on few connections, so that one write takes much of it.
-        let share = self.common.pace.waiting().div_ceil(LANES_AT_ONCE.min(lanes.all.len())).max(1);
-        let (mut on_this, mut tried) = (0, 0);
-        let bytes_max = self.body_bytes_max();
-        while let Some(intended_ns) = self.common.pace.front() {
-            if on_this == share {
-                (self.lane, on_this) = ((self.lane + 1) % lanes.all.len(), 0);
-            }
-            let connection = &mut lanes.all[self.lane].connection;
-            if !connection.has_room(bytes_max) {
-                tried += 1;
-                if tried > lanes.all.len() {
-                    break;
-                }
-                (self.lane, on_this) = ((self.lane + 1) % lanes.all.len(), 0);
-                continue;
-            }
-            self.common.pace.pop();
-            (on_this, tried) = (on_this + 1, 0);
-            self.body.clear();
-            let asked = self.common.put(&mut self.body, self.batch);
-            let call = Call {
-                intended_ns,
-                asked,
-                verdict: Verdict::default(),
-                answers: 0,
-                wrong: None,
-                messages: Messages::default(),
-            };
-            connection.begin(call, None, &self.body, true);
-        }
-        self.lane = (self.lane + 1) % lanes.all.len();
+        self.dispatch(&mut lanes.all);
     }
 
     fn sent(&mut self, now_ns: u64) {

@@ -11,8 +11,8 @@ use crate::schedule::Schedule;
 pub(crate) enum Beat {
     /// An open loop: the schedule alone.
     Open(Schedule),
-    /// A closed loop: so many are always under way, until `end_ns`.
-    Closed { in_flight: usize, end_ns: u64 },
+    /// A closed loop: so many are always under way, until `end_ns` or until none is `left`.
+    Closed { in_flight: usize, end_ns: u64, left: u64 },
 }
 
 /// What is due and waits to be sent.
@@ -53,9 +53,11 @@ impl Pace {
                 }
                 self.is_over = schedule.next_ns().is_none();
             }
-            Beat::Closed { in_flight, end_ns } => {
-                self.is_over = now_ns >= *end_ns;
+            Beat::Closed { in_flight, end_ns, left } => {
+                self.is_over = now_ns >= *end_ns || *left == 0;
                 while !self.is_over && open + self.waiting.len() < *in_flight {
+                    *left -= 1;
+                    self.is_over = *left == 0;
                     meter.intended(now_ns, self.weight);
                     self.waiting.push_back(now_ns);
                 }
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_closed_loop_keeps_so_many_under_way() {
-        let beat = Beat::Closed { in_flight: 3, end_ns: SECOND };
+        let beat = Beat::Closed { in_flight: 3, end_ns: SECOND, left: u64::MAX };
         let (mut pace, mut meter) = (Pace::new(beat, 16), meter());
         pace.fill(5, 0, &mut meter);
         assert_eq!((pace.waiting(), pace.front()), (3, Some(5)));
@@ -146,6 +148,19 @@ mod tests {
         assert_eq!(meter.counts.intended, 4 * 16);
         pace.pop();
         pace.fill(SECOND, 0, &mut meter);
+        assert!(pace.has_ended());
+    }
+
+    #[test]
+    fn a_closed_loop_ends_when_none_is_left() {
+        let beat = Beat::Closed { in_flight: 3, end_ns: SECOND, left: 4 };
+        let (mut pace, mut meter) = (Pace::new(beat, 1), meter());
+        pace.fill(5, 0, &mut meter);
+        assert_eq!(pace.waiting(), 3);
+        (0..3).for_each(|_| pace.pop());
+        pace.fill(6, 0, &mut meter);
+        assert_eq!((pace.waiting(), pace.has_ended()), (1, false));
+        pace.pop();
         assert!(pace.has_ended());
     }
 }

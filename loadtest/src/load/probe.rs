@@ -16,6 +16,12 @@ impl Probe {
         Self { server_pid, window, before: None, spent: None }
     }
 
+    /// One that never looks: nothing is measured.
+    pub(crate) fn off() -> Self {
+        let (window, nothing) = (Window { from_ns: 0, to_ns: 0 }, Some(Spent::default()));
+        Self { server_pid: None, window, before: nothing, spent: nothing }
+    }
+
     /// When to look next.
     #[inline]
     pub(crate) fn due_ns(&self) -> Option<u64> {
