@@ -43,6 +43,14 @@ pub(crate) enum Command {
     Clicks(Clicks),
     /// Decisions, and the impressions and clicks that follow, counted
     Mixed(Mixed),
+    /// The highest rate of decisions that holds a latency goal
+    Ramp(Ramp),
+    /// The loads that the service is measured by, against a server that is started for them: unary
+    /// 70,000 decisions a second, batch 300,000, stream 400,000, mixed 40,000
+    Bars(Bars),
+    /// What real decisions cost beside a no-op of equal size, in turns, on servers that are started
+    /// for it
+    Compare(Compare),
 }
 
 /// The doors of a running server.
@@ -116,15 +124,22 @@ pub(crate) struct Making {
     /// through in any case
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub(crate) check_every: u64,
+    /// The server answers with a no-op: its answers hold nothing that could be checked
+    #[arg(skip)]
+    pub(crate) is_noop: bool,
 }
 
 /// Where the results go, beside the table.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Results")]
 pub(crate) struct Results {
-    /// Write all figures to a file as one JSON object
-    #[arg(long, value_name = "FILE")]
+    /// Write all figures to a file as one JSON object; without a file, or with -, to standard output
+    /// instead of the table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+    /// Draw latency by percentile, and what became of the requests over time
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -197,6 +212,72 @@ pub(crate) struct Mixed {
     pub(crate) decisions: Decisions,
 }
 
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Ramp {
+    /// What is ramped
+    #[arg(long, value_enum, default_value_t = Of::Unary, value_name = "WHAT")]
+    pub(crate) of: Of,
+    /// Decisions in one call of a batch
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) batch: u16,
+    /// The goal: milliseconds from the intended send to the answer
+    #[arg(long, default_value_t = 10.0, value_name = "MS")]
+    pub(crate) goal_ms: f64,
+    /// The share of answers, 0 to 1, that must keep it; besides, none may fail
+    #[arg(long, default_value_t = 0.99, value_name = "SHARE", value_parser = share)]
+    pub(crate) quantile: f64,
+    /// Each step is so many times the one before, until one fails
+    #[arg(long, default_value_t = 1.5, value_name = "TIMES", value_parser = growth)]
+    pub(crate) growth: f64,
+    /// How close the rate is found, as a share of it
+    #[arg(long, default_value_t = 0.05, value_name = "SHARE", value_parser = share)]
+    pub(crate) within: f64,
+    /// --rate is where it begins, and --seconds and --warm-up are those of each step
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
+}
+
+/// What is ramped.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Each decision in a call of its own
+    Unary,
+    /// Several in a call
+    Batch,
+    /// Over long-lived streams
+    Stream,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Bars {
+    /// The server's binary [default: `slotwise` beside this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_bin: Option<PathBuf>,
+    /// All rates times this, for a smaller machine
+    #[arg(long, default_value_t = 1.0, value_name = "TIMES", value_parser = scale)]
+    pub(crate) scale: f64,
+    /// A directory for charts, one of each load
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Compare {
+    /// The server's binary [default: `slotwise` beside this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_bin: Option<PathBuf>,
+    /// Rounds, each of one run with the no-op and one with real decisions
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) rounds: u16,
+    /// Calls that are always under way
+    #[arg(long, default_value_t = 512, value_name = "N")]
+    pub(crate) in_flight: usize,
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
+}
+
 /// How impressions are told of.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tell {
@@ -238,6 +319,18 @@ impl Making {
 
 /// Below so many calls a second it costs nothing to read each answer when it comes.
 const EAGER_BELOW: f64 = 5_000.0;
+
+/// What a ramp's steps are apart.
+fn growth(text: &str) -> Result<f64, String> {
+    let growth: f64 = text.parse().map_err(|_| "no number".to_owned())?;
+    (1.01..=10.0).contains(&growth).then_some(growth).ok_or("not from 1.01 to 10".to_owned())
+}
+
+/// What all rates are multiplied with.
+fn scale(text: &str) -> Result<f64, String> {
+    let scale: f64 = text.parse().map_err(|_| "no number".to_owned())?;
+    (0.0001..=100.0).contains(&scale).then_some(scale).ok_or("not from 0.0001 to 100".to_owned())
+}
 
 /// A rate that a schedule can be made of.
 fn rate(text: &str) -> Result<f64, String> {

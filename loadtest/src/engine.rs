@@ -107,6 +107,10 @@ pub(crate) fn run<L: Load>(
     }
 }
 
+/// A span in nanoseconds.
 pub(crate) fn ns(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,3 +90,16 @@ pub(crate) const STOCK_MAX: usize = 500_000;
 /// Decisions of one call, and calls under way, while tokens are got.
 pub(crate) const STOCK_BATCH: usize = 100;
 pub(crate) const STOCK_IN_FLIGHT: usize = 16;
+
+// ---- Servers of our own ----------------------------------------------------------------------
+
+/// How long a server may take until it is ready: one with a million ads takes some ten seconds.
+pub(crate) const START_MAX: Duration = Duration::from_secs(120);
+/// How long it may take to stop: its own deadline, and some more.
+pub(crate) const STOP_MAX: Duration = Duration::from_secs(15);
+
+// ---- Ramps -----------------------------------------------------------------------------------
+
+/// Rates that a ramp tries: from one a second to ten million in steps of a half there are 40, and
+/// halving what lies between takes some six more.
+pub(crate) const RAMP_STEPS_MAX: usize = 50;

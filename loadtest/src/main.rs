@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+mod chart;
 mod check;
 mod cli;
 mod commands;
@@ -16,6 +17,7 @@ mod meter;
 mod pid;
 mod report;
 mod schedule;
+mod server;
 mod workload;
 
 fn main() -> ExitCode {

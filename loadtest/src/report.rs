@@ -3,9 +3,11 @@
 mod json;
 mod table;
 
+use std::path::Path;
+
 use anyhow::Context;
 
-use crate::cli::{Making, Results};
+use crate::cli::Making;
 use crate::cpu::Spent;
 use crate::limits::{OWN_CPU_SHARE_MAX, OWN_LATENESS_P99_US_MAX};
 use crate::meter::Meter;
@@ -63,16 +65,13 @@ impl Report {
         json::value(self)
     }
 
-    /// Writes the files that were asked for.
+    /// Draws it.
     ///
     /// # Errors
-    /// When one cannot be written.
-    pub(crate) fn write(&self, results: &Results) -> anyhow::Result<()> {
-        if let Some(path) = &results.json {
-            let text = format!("{}\n", self.json());
-            std::fs::write(path, text).with_context(|| path.display().to_string())?;
-        }
-        Ok(())
+    /// When the file cannot be written.
+    pub(crate) fn draw(&self, path: &Path) -> anyhow::Result<()> {
+        let svg = crate::chart::svg(self, &table::heading(self));
+        std::fs::write(path, svg).with_context(|| path.display().to_string())
     }
 
     /// Whether something was answered, and nothing of it was wrong.

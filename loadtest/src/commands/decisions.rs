@@ -121,7 +121,7 @@ pub(crate) fn common(args: &Decisions, mode: Mode) -> anyhow::Result<Common> {
         count: asking.count as usize,
         is_full: catalogue.is_full(asking.count),
         deep: Deep::new(catalogue, making.check_every),
-        is_noop: false,
+        is_noop: making.is_noop,
     };
     let beat = match making.closed {
         Some(in_flight) => Beat::Closed { in_flight, end_ns: window.to_ns, left: u64::MAX },

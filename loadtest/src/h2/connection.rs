@@ -108,10 +108,10 @@ impl<T> Connection<T> {
         self.has_settings
     }
 
-    /// Calls that are not over.
+    /// Calls that are not over, and that somebody waits for.
     #[inline]
     pub(crate) fn open(&self) -> usize {
-        self.streams.open()
+        self.streams.awaited()
     }
 
     /// Whether a call with a body of so many bytes may begin now.
@@ -164,7 +164,7 @@ impl<T> Connection<T> {
 
     /// What is kept of an open stream.
     pub(crate) fn call_mut(&mut self, stream: u32) -> Option<&mut T> {
-        self.streams.get_mut(stream).map(|stream| &mut stream.call)
+        self.streams.get_mut(stream)?.call.as_mut()
     }
 
     /// Sends `body` on an open stream that has room for it.
@@ -188,17 +188,20 @@ impl<T> Connection<T> {
         frame::put(&mut self.out, kind::DATA, flag::END_STREAM, stream, &[]);
     }
 
-    /// Gives up the calls that `is_hopeless`.
+    /// Gives up the calls that `is_hopeless`. The peer is not told, and their streams stay open until
+    /// it has answered: whoever resets many streams is taken for an attacker.
     pub(crate) fn give_up(
         &mut self,
         receiver: &mut impl Receiver<T>,
         is_hopeless: impl Fn(&T) -> bool,
     ) {
-        let open = self.streams.iter_mut().filter(|(_, stream)| is_hopeless(&stream.call));
+        let is_it = |stream: &Stream<T>| stream.call.as_ref().is_some_and(&is_hopeless);
+        let open = self.streams.iter_mut().filter(|(_, stream)| is_it(stream));
         let hopeless: Vec<u32> = open.map(|(id, _)| id).collect();
         for id in hopeless {
-            frame::put(&mut self.out, kind::RST_STREAM, 0, id, &frame::CANCEL.to_be_bytes());
-            self.end(id, End::GivenUp, receiver);
+            if let Some(call) = self.streams.forsake(id) {
+                receiver.end(call, End::GivenUp);
+            }
         }
     }
 
@@ -333,9 +336,11 @@ impl<T> Connection<T> {
             self.received = 0;
         }
         let body = frame::unpadded(header, payload).ok_or(Fault::of("bad padding"))?;
-        // On a stream that is over, as one that we gave up, it only costs room.
+        // On a stream that is over it only costs room.
         if let Some(Stream { call, received, .. }) = self.streams.get_mut(header.stream) {
-            receiver.data(call, body);
+            if let Some(call) = call {
+                receiver.data(call, body);
+            }
             *received += bytes;
             if *received >= WINDOW_GIVEN_BACK_BYTES {
                 frame::put_window_update(&mut self.out, header.stream, *received);
@@ -359,7 +364,9 @@ impl<T> Connection<T> {
         // Read also where nobody waits: it may change what later blocks mean.
         let head = self.heads.read(block).map_err(|bad| Fault::of(bad.0))?;
         if let Some(open) = self.streams.get_mut(stream) {
-            receiver.head(&mut open.call, head);
+            if let Some(call) = &mut open.call {
+                receiver.head(call, head);
+            }
             if flags & flag::END_STREAM != 0 {
                 self.end(stream, End::Whole, receiver);
             }

@@ -41,9 +41,6 @@ pub(crate) mod setting {
     pub(crate) const MAX_FRAME_SIZE: u16 = 5;
 }
 
-/// Why a stream is ended by us: nobody waits for it any more.
-pub(crate) const CANCEL: u32 = 8;
-
 /// What the nine bytes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 /// What is known of one stream.
 pub(crate) struct Stream<T> {
-    /// What the caller keeps of it.
-    pub(crate) call: T,
+    /// What the caller keeps of it; nothing once it waits no longer.
+    pub(crate) call: Option<T>,
     /// Bytes that may still be sent on it.
     pub(crate) window: i64,
     /// Bytes that came on it, and for which no room has been made again.
@@ -19,17 +19,24 @@ pub(crate) struct Streams<T> {
     /// The number of the stream in front.
     first: u32,
     open: usize,
+    awaited: usize,
 }
 
 impl<T> Streams<T> {
     pub(crate) fn new() -> Self {
-        Self { slots: VecDeque::new(), first: 1, open: 0 }
+        Self { slots: VecDeque::new(), first: 1, open: 0, awaited: 0 }
     }
 
     /// How many are open.
     #[inline]
     pub(crate) fn open(&self) -> usize {
         self.open
+    }
+
+    /// How many of them somebody waits for.
+    #[inline]
+    pub(crate) fn awaited(&self) -> usize {
+        self.awaited
     }
 
     /// How far the newest is ahead of the oldest: what the table holds.
@@ -48,8 +55,9 @@ impl<T> Streams<T> {
     /// Opens the next one.
     #[inline]
     pub(crate) fn push(&mut self, call: T, window: i64) {
-        self.slots.push_back(Some(Stream { call, window, received: 0 }));
+        self.slots.push_back(Some(Stream { call: Some(call), window, received: 0 }));
         self.open += 1;
+        self.awaited += 1;
     }
 
     #[inline]
@@ -64,17 +72,25 @@ impl<T> Streams<T> {
         self.slots.get_mut(at)?.as_mut()
     }
 
-    /// Takes one out: it is over.
+    /// Nobody waits for one any more, and the peer goes on with it.
+    pub(crate) fn forsake(&mut self, id: u32) -> Option<T> {
+        let call = self.get_mut(id)?.call.take()?;
+        self.awaited -= 1;
+        Some(call)
+    }
+
+    /// Takes one out: it is over. Nothing, where nobody waited for it.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) -> Option<T> {
         let at = self.at(id)?;
         let taken = self.slots.get_mut(at)?.take()?;
         self.open -= 1;
+        self.awaited -= usize::from(taken.call.is_some());
         while let Some(None) = self.slots.front() {
             self.slots.pop_front();
             self.first += 2;
         }
-        Some(taken.call)
+        taken.call
     }
 
     /// All that are open, oldest first.
@@ -102,8 +118,18 @@ mod tests {
         assert_eq!(streams.remove(1), Some("a"));
         assert_eq!((streams.open(), streams.spread(), streams.next()), (1, 1, Some(7)));
         assert!(streams.get_mut(1).is_none() && streams.get_mut(7).is_none());
-        assert_eq!(streams.get_mut(5).map(|stream| stream.call), Some("c"));
+        assert_eq!(streams.get_mut(5).and_then(|stream| stream.call), Some("c"));
         assert_eq!(streams.iter_mut().map(|(id, _)| id).collect::<Vec<_>>(), [5]);
+    }
+
+    #[test]
+    fn one_that_nobody_waits_for_is_open_until_it_ends() {
+        let mut streams = Streams::new();
+        streams.push("a", 0);
+        assert_eq!((streams.forsake(1), streams.forsake(1)), (Some("a"), None));
+        assert_eq!((streams.open(), streams.awaited()), (1, 0));
+        assert_eq!(streams.remove(1), None);
+        assert_eq!((streams.open(), streams.awaited()), (0, 0));
     }
 
     #[test]

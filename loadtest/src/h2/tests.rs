@@ -201,15 +201,19 @@ fn a_peer_that_goes_away_has_not_taken_what_is_above_its_last() {
 }
 
 #[test]
-fn whoever_waits_too_long_is_given_up_and_the_peer_is_told() {
-    let mut bench = Bench::new(&[]);
+fn whoever_waits_too_long_is_given_up_and_takes_room_until_it_is_answered() {
+    let mut bench = Bench::new(&[(setting::MAX_CONCURRENT_STREAMS, 2)]);
     bench.client.begin("a", None, b"a", true);
     bench.client.begin("b", None, b"b", true);
     bench.sent();
     bench.client.give_up(&mut bench.diary, |call| *call == "b");
     assert_eq!(bench.told(), ["b: GivenUp"]);
-    let (header, code) = bench.sent().remove(0);
-    assert_eq!((header.kind, header.stream, code), (kind::RST_STREAM, 3, vec![0, 0, 0, 8]));
+    assert_eq!((bench.client.open(), bench.client.has_room(1)), (1, false));
+    assert!(bench.sent().is_empty(), "the peer is not told");
+    bench.says_frame(kind::HEADERS, flag::END_HEADERS, 3, b"\x88");
+    bench.says_frame(kind::DATA, flag::END_STREAM, 3, b"late");
+    assert_eq!(bench.told(), [""; 0], "nobody waits for it");
+    assert!(bench.client.has_room(1));
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(crate) struct Call {
     asked: usize,
     verdict: Verdict,
     answers: usize,
+    bytes: u64,
     wrong: Option<Wrong>,
     messages: Messages,
 }
@@ -101,6 +102,7 @@ impl Decide {
                 asked,
                 verdict: Verdict::default(),
                 answers: 0,
+                bytes: 0,
                 wrong: None,
                 messages: Messages::default(),
             };
@@ -113,6 +115,7 @@ impl Decide {
     fn judge(&mut self, call: Call) {
         let (weight, now_ns) = (self.weight() as u64, self.common.now_ns);
         self.common.answers += weight;
+        self.common.answer_bytes += call.bytes;
         let Call { intended_ns, verdict, answers, wrong, messages, .. } = call;
         let is_whole =
             !messages.is_cut() && (self.common.checks.is_noop || answers == self.weight());
@@ -175,7 +178,7 @@ impl Receiver<Call> for Decide {
 
     #[inline]
     fn data(&mut self, call: &mut Call, bytes: &[u8]) {
-        self.common.answer_bytes += bytes.len() as u64;
+        call.bytes += bytes.len() as u64;
         let mut messages = std::mem::take(&mut call.messages);
         messages.feed(bytes, |message| self.message(call, message));
         call.messages = messages;

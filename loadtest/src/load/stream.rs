@@ -9,6 +9,7 @@ use crate::h2::head::Head;
 use crate::lanes::Lanes;
 use crate::limits::{STREAM_AHEAD_MAX, STREAMS_AT_ONCE, VISITOR_BYTES_MAX};
 use crate::load::common::{Common, Verdict};
+use crate::workload::encode::GRPC_PREFIX_BYTES;
 
 /// The call.
 pub(crate) const STREAM: &str = "/slotwise.v1.AdDecisionService/ChooseAdsStream";
@@ -120,6 +121,7 @@ impl Streams {
         };
         self.under_way -= 1;
         self.common.answers += 1;
+        self.common.answer_bytes += (message.len() + GRPC_PREFIX_BYTES) as u64;
         match self.common.look(message, asked) {
             Ok(()) => self.common.meter.answered(intended_ns, now_ns, 1),
             Err(wrong) => self.common.meter.wrong(wrong, now_ns, 1),
@@ -187,7 +189,6 @@ impl Receiver<Call> for Streams {
 
     #[inline]
     fn data(&mut self, call: &mut Call, bytes: &[u8]) {
-        self.common.answer_bytes += bytes.len() as u64;
         let mut messages = std::mem::take(&mut call.messages);
         messages.feed(bytes, |message| self.answer(call, message));
         call.messages = messages;

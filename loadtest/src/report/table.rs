@@ -43,7 +43,8 @@ pub(super) fn render(report: &Report) -> String {
     text
 }
 
-fn heading(report: &Report) -> String {
+/// What was run.
+pub(crate) fn heading(report: &Report) -> String {
     let making = &report.making;
     let how = match (report.batch, making.closed) {
         (_, Some(in_flight)) => format!(
