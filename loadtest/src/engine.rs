@@ -36,7 +36,7 @@ pub(crate) trait Load: Receiver<Self::Call> {
     /// What was written has been handed to the kernel now.
     fn sent(&mut self, now_ns: u64);
 
-    /// When the next is due; nothing: when an answer has come.
+    /// When there is something to send; nothing: nothing more comes.
     fn due_ns(&self) -> Option<u64>;
 
     /// When a call should have been sent.

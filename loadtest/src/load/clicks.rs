@@ -57,7 +57,7 @@ impl Load for Clicks {
     }
 
     fn due_ns(&self) -> Option<u64> {
-        if self.pace.is_closed() { Some(0) } else { self.pace.due_ns() }
+        self.pace.due_ns()
     }
 
     fn intended_ns(call: &Call) -> u64 {

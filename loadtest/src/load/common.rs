@@ -108,10 +108,9 @@ impl Common {
         cut_off(&mut self.meter, end, self.now_ns, weight);
     }
 
-    /// When something is due; nothing: when an answer has come.
+    /// When there is something to send.
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        // A closed loop goes on as soon as an answer has come.
-        if self.pace.is_closed() { Some(0) } else { self.pace.due_ns() }
+        self.pace.due_ns()
     }
 
     /// Whether nothing more will be sent, and the measurement is over.

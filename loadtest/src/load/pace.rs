@@ -91,17 +91,14 @@ impl Pace {
         self.waiting.pop_front();
     }
 
-    /// When something becomes due; nothing: when an answer has come.
+    /// When there is something to send. What waits for the server, and a closed loop, go on as soon as
+    /// an answer has come: at the next turn.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         match &self.beat {
+            _ if !self.waiting.is_empty() => Some(0),
             Beat::Open(schedule) => schedule.next_ns(),
-            Beat::Closed { end_ns, .. } => Some(*end_ns),
+            Beat::Closed { .. } => Some(0),
         }
-    }
-
-    /// Whether a closed loop has to be looked at after each answer.
-    pub(crate) fn is_closed(&self) -> bool {
-        matches!(self.beat, Beat::Closed { .. })
     }
 
     /// Whether nothing waits, and nothing more becomes due.
