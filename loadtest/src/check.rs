@@ -126,10 +126,15 @@ fn together(shown: &[Shown<'_>], zone: u32) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Whether it has the shape of a token: so many characters of URL-safe base64.
+/// Whether it has the shape of a token: so many characters of URL-safe base64. Without a branch for
+/// each, so that many are looked at in one step.
 pub(crate) fn is_token(text: &[u8]) -> bool {
-    let is_of_it = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    text.len() == TOKEN_CHARS && text.iter().all(is_of_it)
+    let Ok(text) = <&[u8; TOKEN_CHARS]>::try_from(text) else { return false };
+    text.iter().fold(true, |is_it, byte| {
+        let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+        let is_digit = byte.wrapping_sub(b'0') < 10;
+        is_it & (is_letter | is_digit | (*byte == b'-') | (*byte == b'_'))
+    })
 }
 
 /// The zone that the name of an ad of ours says.

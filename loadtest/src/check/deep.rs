@@ -35,8 +35,7 @@ impl Deep {
         self.every > 0 && self.seen.is_multiple_of(self.every)
     }
 
-    /// Checks an answer of `zone` to a request for `words`; `is_whole` says that it has as many ads as
-    /// were asked for.
+    /// Checks an answer of `zone` to a request for `words` and at most `count` ads.
     pub(crate) fn check(
         &mut self,
         message: &[u8],
@@ -58,9 +57,14 @@ impl Deep {
         }
         let worst = answer.ads.last().filter(|_| answer.ads.len() == count);
         let worst = worst.map_or(0.0, |ad| ad.score);
+        // What could not be better with all words matched need not be matched.
+        let all = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        let most = score(1_000_000, all);
         for number in 0..self.catalogue.shape.ads {
             let Some(ad) = self.catalogue.ad(zone, number) else { continue };
-            if is_capped(ad.campaign) || chosen.contains(&number) {
+            #[allow(clippy::cast_precision_loss, reason = "prices stay below 2^53")]
+            let is_hopeless = ad.ecpm_micros as f64 / 1e6 * most <= worst * (1.0 - SCORE_TOLERANCE);
+            if is_hopeless || is_capped(ad.campaign) || chosen.contains(&number) {
                 continue;
             }
             if score(ad.ecpm_micros, self.catalogue.matches(zone, number, words)) > worst {

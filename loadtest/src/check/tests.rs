@@ -111,12 +111,12 @@ fn an_answer_that_is_not_the_best_is_found_by_the_whole_check() {
     // The best that has no cap is left out.
     let best = all.iter().position(uncapped).unwrap();
     let mut answer = right();
-    answer.ads = all.iter().cloned().filter(|ad| *ad != all[best]).take(3).collect();
+    answer.ads = all.iter().filter(|ad| **ad != all[best]).take(3).cloned().collect();
     assert_eq!(walked(&answer), Ok(()));
     assert_eq!(deep(&answer), Err("a better ad that no cap withholds was left out"));
     // One with a cap may be.
     let capped = all.iter().position(|ad| !uncapped(ad)).unwrap();
-    answer.ads = all.iter().cloned().filter(|ad| *ad != all[capped]).take(3).collect();
+    answer.ads = all.iter().filter(|ad| **ad != all[capped]).take(3).cloned().collect();
     assert_eq!(deep(&answer), Ok(()));
 }
 
@@ -139,6 +139,17 @@ fn an_ad_that_is_not_as_in_the_catalogue_is_found_by_the_whole_check() {
         spoil(&mut answer);
         assert_eq!(deep(&answer), Err(wrong));
     }
+}
+
+#[test]
+fn a_token_is_of_url_safe_base64_and_nothing_else() {
+    let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    for byte in 0..=u8::MAX {
+        let mut token = [b'A'; TOKEN_CHARS];
+        token[17] = byte;
+        assert_eq!(is_token(&token), alphabet.as_bytes().contains(&byte), "{byte}");
+    }
+    assert!(!is_token(&[b'A'; TOKEN_CHARS + 1]) && !is_token(&[b'A'; TOKEN_CHARS - 1]));
 }
 
 #[test]

@@ -42,13 +42,11 @@ impl Load for Clicks {
                 self.gets.meter.not_sent(self.now_ns, 1);
                 continue;
             };
-            match self.gets.send(Showing { due_ns, ..showing }, &mut lanes.all) {
-                Ok(()) => self.pace.pop(),
-                Err(back) => {
-                    self.stock.push_front(back);
-                    break;
-                }
+            if let Some(back) = self.gets.send(Showing { due_ns, ..showing }, &mut lanes.all) {
+                self.stock.push_front(back);
+                break;
             }
+            self.pace.pop();
         }
     }
 

@@ -49,12 +49,13 @@ impl Gets {
         Self { what, meter, acknowledged: 0, path: Vec::new(), lane: 0 }
     }
 
-    /// Sends one over `lanes`, where one of them has room; else gives it back.
+    /// Sends one over `lanes`; gives it back where none of them has room.
+    #[must_use]
     pub(crate) fn send<T: From<Call>>(
         &mut self,
         showing: Showing,
         lanes: &mut [Lane<T>],
-    ) -> Result<(), Showing> {
+    ) -> Option<Showing> {
         for _ in 0..lanes.len() {
             self.lane = (self.lane + 1) % lanes.len();
             let connection = &mut lanes[self.lane].connection;
@@ -66,9 +67,9 @@ impl Gets {
             self.path.extend_from_slice(&showing.token);
             let call = Call { showing, status: None, location: Vec::new(), body_bytes: 0 };
             connection.begin(call.into(), Some(&self.path), &[], true);
-            return Ok(());
+            return None;
         }
-        Err(showing)
+        Some(showing)
     }
 
     /// When a call should have been sent.

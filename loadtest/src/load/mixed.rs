@@ -100,7 +100,7 @@ impl Mixed {
         expire(&mut follow.clicked, &mut self.clicks.meter, now_ns);
         while let Some(showing) = follow.clicked.pop_front() {
             let due_ns = showing.due_ns;
-            if let Err(back) = self.clicks.send(showing, lanes) {
+            if let Some(back) = self.clicks.send(showing, lanes) {
                 follow.clicked.push_front(back);
                 break;
             }
@@ -129,7 +129,7 @@ impl Mixed {
                 Impressions::Pixels(gets) => {
                     let Some(showing) = follow.seen.pop_front() else { break };
                     let due_ns = showing.due_ns;
-                    if let Err(back) = gets.send(showing, lanes) {
+                    if let Some(back) = gets.send(showing, lanes) {
                         follow.seen.push_front(back);
                         break;
                     }

@@ -215,7 +215,7 @@ fn put_decimal(out: &mut Vec<u8>, mut number: u64) {
 /// A number below `bound`, all alike.
 pub(crate) fn below(rng: &mut impl Rng, bound: u32) -> u32 {
     #[allow(clippy::cast_possible_truncation, reason = "the upper half is below `bound`")]
-    let number = (u64::from(rng.next_u32()) * u64::from(bound) >> 32) as u32;
+    let number = ((u64::from(rng.next_u32()) * u64::from(bound)) >> 32) as u32;
     number
 }
 
