@@ -123,6 +123,15 @@ fn an_address_in_use_is_named_with_its_setting() {
     }
 }
 
+/// Somebody could take it for a server.
+#[test]
+fn a_door_that_decides_nothing_is_refused_off_loopback() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = ["--noop-bytes", "300", "--decision-addr", "0.0.0.0:0"];
+    let why = refused(serve_command(dir.path(), &flags));
+    assert!(why.contains("--noop-bytes") && why.contains("decision_addr"), "{why}");
+}
+
 #[test]
 fn an_admin_door_off_loopback_is_refused_with_the_reason() {
     for addr in ["0.0.0.0:0", "[::]:0"] {
