@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::epoll;
-use rustix::time::Timespec;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
 
 use crate::h2::connection::{Connection, Receiver};
 use crate::h2::request::Template;
@@ -24,6 +27,8 @@ pub(crate) struct Lane<T> {
 /// All connections of a run.
 pub(crate) struct Lanes<T> {
     epoll: OwnedFd,
+    /// Ends a wait: epoll's own time goes by whole milliseconds on older kernels.
+    timer: OwnedFd,
     events: Vec<epoll::Event>,
     pub(crate) all: Vec<Lane<T>>,
     /// Why the last one broke.
@@ -33,8 +38,13 @@ pub(crate) struct Lanes<T> {
 impl<T> Lanes<T> {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        // Each time that it goes off is told once, and it need not be read.
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&epoll, &timer, epoll::EventData::new_u64(u64::MAX), flags)?;
         let events = Vec::with_capacity(POLL_EVENTS);
-        Ok(Self { epoll, events, all: Vec::new(), last_fault: None })
+        Ok(Self { epoll, timer, events, all: Vec::new(), last_fault: None })
     }
 
     /// Connects, and returns when the peer has said its settings.
@@ -79,12 +89,19 @@ impl<T> Lanes<T> {
         mut before: impl FnMut(&mut R),
     ) -> anyhow::Result<()> {
         self.events.clear();
+        let nothing = Timespec { tv_sec: 0, tv_nsec: 0 };
         let pause = Timespec {
             tv_sec: i64::try_from(pause.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: pause.subsec_nanos().into(),
         };
+        let is_patient = pause != nothing;
+        if is_patient {
+            let when = Itimerspec { it_interval: nothing, it_value: pause };
+            timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &when)?;
+        }
         let buffer = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, buffer, Some(&pause)) {
+        let limit = if is_patient { None } else { Some(&nothing) };
+        match epoll::wait(&self.epoll, buffer, limit) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("epoll"),
         }

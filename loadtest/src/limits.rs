@@ -50,6 +50,9 @@ pub(crate) const OWN_CPU_SHARE_MAX: f64 = 0.9;
 /// Nor did it keep its own schedule where one send of a hundred was later than this: a tenth of
 /// what the service may take by default.
 pub(crate) const OWN_LATENESS_P99_US_MAX: u64 = 10_000;
+/// And where that is more than so much of what answers took: where they take far longer, it is the
+/// server, or the machine, that was asked for too much.
+pub(crate) const OWN_LATENESS_SHARE_MAX: f64 = 0.25;
 
 // ---- Connections -----------------------------------------------------------------------------
 

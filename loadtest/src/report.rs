@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::cli::Making;
 use crate::cpu::Spent;
-use crate::limits::{OWN_CPU_SHARE_MAX, OWN_LATENESS_P99_US_MAX};
+use crate::limits::{OWN_CPU_SHARE_MAX, OWN_LATENESS_P99_US_MAX, OWN_LATENESS_SHARE_MAX};
 use crate::meter::Meter;
 
 /// One kind of request of a run.
@@ -113,7 +113,10 @@ impl Report {
         }
         for kind in &self.kinds {
             let p99_us = kind.meter.own_lateness_p99_us();
-            if p99_us > OWN_LATENESS_P99_US_MAX {
+            // Where answers take far longer, it is not we who make them wait.
+            let answers_us = kind.meter.latency_us.value_at_quantile(0.99);
+            let is_ours = ms(p99_us) > ms(answers_us) * OWN_LATENESS_SHARE_MAX;
+            if p99_us > OWN_LATENESS_P99_US_MAX && is_ours && !kind.meter.latency_us.is_empty() {
                 limits.push(format!(
                     "it came to one send of a hundred of {} more than {:.1} ms late",
                     kind.name,
@@ -135,3 +138,35 @@ pub(crate) fn ms(us: u64) -> f64 {
 /// The quantiles that are shown, and what they are called.
 pub(crate) const QUANTILES: [(&str, f64); 6] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::Window;
+
+    /// Whether the generator is said to have been the limit, where it came so late, answers took so
+    /// long, and its thread was busy for so much of ten seconds.
+    fn was_the_limit(late_ms: u64, answered_ms: u64, busy_s: u64) -> bool {
+        let mut meter = Meter::new(Window { from_ns: 0, to_ns: 10_000_000_000 }, 100_000).unwrap();
+        meter.came_to(0, late_ms * 1_000_000);
+        meter.answered(0, answered_ms * 1_000_000, 1);
+        let cli = <crate::cli::Cli as clap::Parser>::try_parse_from(["loadtest", "unary"]).unwrap();
+        let crate::cli::Command::Unary(args) = cli.command else { panic!("not unary") };
+        let mut report = Report::new("unary", &args.making);
+        report.spent.own = std::time::Duration::from_secs(busy_s);
+        report.kinds.push(Kind { name: "decisions", meter });
+        assert_eq!(
+            report.table().contains("THE GENERATOR WAS THE LIMIT"),
+            !report.own_limits().is_empty()
+        );
+        !report.own_limits().is_empty()
+    }
+
+    #[test]
+    fn the_generator_says_when_it_was_the_limit() {
+        assert!(!was_the_limit(5, 6, 5), "neither late nor busy");
+        assert!(was_the_limit(50, 60, 5), "late, and that is most of what is measured");
+        assert!(!was_the_limit(50, 4_000, 5), "late, but it is the server that takes its time");
+        assert!(was_the_limit(1, 2, 10), "busy all the time");
+    }
+}
