@@ -30,6 +30,8 @@ const FULL: &str = r#"trap '' XFSZ; ulimit -f 1024; exec "$0" "$@""#;
 /// Conversions of one call, each with an id of the greatest length.
 const AT_ONCE: u64 = 500;
 const ID_BYTES: usize = 128;
+/// More of them do not fit twice 512 KiB.
+const FITS_MAX: u64 = (1 << 20) / ID_BYTES as u64;
 /// What health is asked for whether a node is whole.
 const WHOLE: &str = "slotwise.whole";
 
@@ -131,8 +133,11 @@ async fn a_full_disk_turns_no_visitor_away_and_says_what_is_lost() {
     let mut caller = Caller { doors, sender, lines: Lines::default(), lost: 0, last_id: 0 };
 
     // Until neither the log nor the spill file has room for one more.
-    while caller.converts(AT_ONCE).await {}
-    while caller.converts(1).await {}
+    for at_once in [AT_ONCE, 1] {
+        while caller.converts(at_once).await {
+            assert!(caller.last_id < FITS_MAX, "the disk does not become full");
+        }
+    }
     // With the visits, which are in the book as well.
     let taken = caller.sender.book().len();
     let visits: Vec<_> = caller.sender.book().events().take(2 * 36).cloned().collect();

@@ -30,8 +30,11 @@ const STEPS: [(&str, &str); 12] = [
 ];
 
 /// What goes wrong in a life that ends by our hand.
-const MOODS: [&str; 8] = [
-    "",
+const MOODS: [&str; 10] = [
+    // What is acknowledged too early is killed before it is safe.
+    "events-before-append=sleep(40)",
+    "events-after-append=sleep(40);count.before-commit=sleep(40)",
+    "log-append=return;events-after-spill=sleep(40)",
     "log-append=20%return",
     // A log that takes it, and too late.
     "log-append=9*off->1*sleep(2500)->off",
@@ -51,7 +54,7 @@ pub fn fate(random: &mut Random, (step, mood): (&'static str, &'static str)) -> 
 #[test]
 fn what_was_sent_is_counted_once_by_one_node() {
     play("one node", |_, seed| {
-        let mut round = Round::begin(vec![Vec::new()], seed);
+        let mut round = Round::begin(vec![Vec::new()], &MOODS, seed);
         round.goes_on(LIFE);
         round.nodes[0].kill();
         for _ in 0..LIVES {
@@ -75,8 +78,7 @@ fn live(round: &mut Round) {
         return;
     }
     let mood = round.random.pick(&MOODS);
-    let fate = Fate { step: "", hit: 0, freezes: false, mood };
-    round.nodes[0].start(Some(fate));
+    round.nodes[0].start_in(mood);
     round.goes_on(LIFE);
     if round.random.one_in(3) {
         round.nodes[0].stop();

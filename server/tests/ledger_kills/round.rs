@@ -61,8 +61,9 @@ pub struct Round {
 }
 
 impl Round {
-    /// Nodes with these arguments, the catalogue that they serve, and callers at their doors.
-    pub fn begin(arguments: Vec<Vec<String>>, seed: u64) -> Self {
+    /// Nodes with these arguments, each in some of these moods; the catalogue that they serve; and
+    /// callers at their doors.
+    pub fn begin(arguments: Vec<Vec<String>>, moods: &[&'static str], seed: u64) -> Self {
         let (mut random, began_us) = (Random::new(seed), now_us());
         let trusts = random.one_in(2);
         let sender = Arc::new(Sender::new(arguments.len(), trusts));
@@ -72,7 +73,7 @@ impl Round {
         };
         let mut nodes: Vec<_> = arguments.into_iter().enumerate().map(node).collect();
         let runtime = Runtime::new().unwrap();
-        nodes.iter_mut().for_each(|node| node.start(None));
+        nodes.iter_mut().for_each(|node| node.start_in(random.pick(moods)));
         runtime.block_on(async {
             let mut clients = Clients::of(nodes[0].doors().unwrap()).await;
             clients.import(ImportOptions::default(), &records()).await;
@@ -92,7 +93,7 @@ impl Round {
     pub fn goes_on(&mut self, n: u64) {
         let acknowledged = || self.sender.book().tally.acknowledged;
         let enough = acknowledged() + self.random.below(n + 1);
-        until("nothing is acknowledged any more", || acknowledged() >= enough);
+        until("too little is acknowledged", || acknowledged() >= enough);
     }
 
     /// Lets up to so many milliseconds pass.
@@ -103,16 +104,11 @@ impl Round {
     /// All nodes run: everything is told, and what was counted is what is in the book.
     pub fn end(mut self) -> Outcome {
         self.sender.finish();
-        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.check()));
-        if let Err(panic) = checked {
-            for (at, node) in self.nodes.iter().enumerate() {
-                eprintln!("the log of node {at}: {}", kept(&node.logged()).display());
-            }
-            std::panic::resume_unwind(panic);
-        }
+        self.check();
         let book = self.sender.book();
         self.outcome.events = book.len();
         self.outcome.tally = book.tally;
+        drop(book);
         self.outcome
     }
 
@@ -155,6 +151,17 @@ impl Round {
             while sender.ask_for(doors, ZONES[0], &mut lines, random).await < ads {}
             Arc::clone(&sender).tell(random.fork()).await;
         });
+    }
+}
+
+/// Where something is not as it should be, the logs say more.
+impl Drop for Round {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for (at, node) in self.nodes.iter().enumerate() {
+                eprintln!("the log of node {at}: {}", kept(&node.logged()).display());
+            }
+        }
     }
 }
 

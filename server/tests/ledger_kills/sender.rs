@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -82,7 +82,7 @@ impl Sender {
 
     /// Tells until everything is told, once it is to finish.
     pub async fn tell(self: Arc<Self>, mut random: Random) {
-        let mut lines = Lines::default();
+        let (mut lines, mut silent) = (Lines::default(), None);
         loop {
             let is_finishing = self.is_finishing();
             let open = self.book().open();
@@ -94,6 +94,10 @@ impl Sender {
                 tokio::time::sleep(LOOK_AGAIN).await;
                 continue;
             };
+            // One that was silent is mostly left alone, as long as another one is there.
+            if silent == Some(node.events) && self.others(node) && !random.one_in(20) {
+                continue;
+            }
             if !is_finishing && open < OPEN_MIN && all < EVENTS_MAX {
                 self.ask(node, &mut lines, &mut random).await;
             }
@@ -107,8 +111,20 @@ impl Sender {
                     open => book.pick(&mut random, of_open && open > 0, count),
                 }
             };
+            let began = Instant::now();
             self.tell_once(node, events, &mut lines, &mut random).await;
+            if began.elapsed() >= ANSWER_MAX {
+                silent = Some(node.events);
+            } else if silent == Some(node.events) {
+                silent = None;
+            }
         }
+    }
+
+    /// Whether other nodes run.
+    fn others(&self, node: Doors) -> bool {
+        let nodes = self.nodes.lock().unwrap();
+        nodes.iter().flatten().any(|other| other.events != node.events)
     }
 
     /// Asks for every ad of a zone, and makes up what happens to them.

@@ -77,6 +77,13 @@ impl Node {
         assert!(fate.is_some() || self.doors.is_some(), "{}", self.logged());
     }
 
+    /// Starts it with what goes wrong or slowly in it, until somebody ends it; empty: nothing.
+    pub fn start_in(&mut self, mood: &'static str) {
+        let fate = Fate { step: "", hit: 0, freezes: false, mood };
+        self.start((!mood.is_empty()).then_some(fate));
+        assert!(self.doors.is_some(), "{}", self.logged());
+    }
+
     fn process(&mut self) -> &mut Slotwise {
         self.process.as_mut().unwrap()
     }

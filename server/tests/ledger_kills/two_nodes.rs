@@ -63,6 +63,14 @@ const STEPS: [(&str, &str); 8] = [
     ("count.after-commit", ""),
     ("count.after-commit", "count.after-ids=5%panic"),
 ];
+/// What is acknowledged or counted too early is killed before it is safe.
+const MOODS: [&str; 5] = [
+    "",
+    "events-before-append=sleep(40)",
+    "events-before-append=sleep(80);count.after-sums=sleep(20)",
+    "events-after-append=sleep(40);events-after-spill=sleep(40)",
+    "count.after-ids=sleep(20);count.before-commit=sleep(20)",
+];
 const SPILLING: [&str; 3] = ["spill-half-written", "events-after-spill", "events-before-append"];
 const FREEZING: [&str; 3] = ["count.before-ids", "count.before-commit", "count.after-commit"];
 
@@ -90,7 +98,7 @@ fn what_was_sent_is_counted_once_by_two_nodes() {
                 .map(str::to_owned)
                 .collect()
         };
-        let mut round = Round::begin(NAMES.map(of_node).into(), seed);
+        let mut round = Round::begin(NAMES.map(of_node).into(), &MOODS, seed);
         for blow in 0..BLOWS {
             round.goes_on(BETWEEN);
             let first = FIRST[usize::try_from(at).unwrap() % FIRST.len()];
@@ -113,19 +121,19 @@ impl Stores {
                 round.outcome.kills += 1;
                 // The other one goes on.
                 round.goes_on(BETWEEN);
-                round.nodes[at].start(None);
+                again(round, at);
             }
             Blow::KilledBoth => {
                 round.nodes.iter_mut().for_each(|node| node.kill());
                 round.outcome.kills += 2;
-                for node in &mut round.nodes {
-                    node.start(None);
+                for at in 0..NAMES.len() {
+                    again(round, at);
                 }
             }
             Blow::StoppedNode => {
                 round.nodes[at].stop();
                 round.goes_on(BETWEEN);
-                round.nodes[at].start(None);
+                again(round, at);
             }
             Blow::DeadAtStep => {
                 let step = round.random.pick(&STEPS);
@@ -134,7 +142,7 @@ impl Stores {
                 round.nodes[at].start(Some(fate));
                 round.outcome.kills += 2;
                 round.outcome.at_a_step += u64::from(round.nodes[at].meets_its_fate());
-                round.nodes[at].start(None);
+                again(round, at);
             }
             Blow::KilledRedis => {
                 self.redis.kill();
@@ -163,7 +171,7 @@ impl Stores {
                     self.wakes_up(at, round);
                 }
                 round.nodes[at].kill();
-                round.nodes[at].start(None);
+                again(round, at);
             }
         }
     }
@@ -177,7 +185,7 @@ impl Stores {
         round.outcome.stores_killed += 1;
         round.outcome.at_a_step += u64::from(round.nodes[at].meets_its_fate());
         self.redis.restart();
-        round.nodes[at].start(None);
+        again(round, at);
     }
 
     /// Once nothing is left to it.
@@ -187,8 +195,14 @@ impl Stores {
         until("the other one takes over", || {
             self.postgres.psql(&self.database, &sql).as_deref() == Ok("0")
         });
-        round.goes_on(BETWEEN);
+        round.goes_on(BETWEEN / 4);
         round.nodes[at].wake();
         round.outcome.frozen += 1;
     }
+}
+
+/// Starts it again, at its best or slow at some step.
+fn again(round: &mut Round, at: usize) {
+    let mood = round.random.pick(&MOODS);
+    round.nodes[at].start_in(mood);
 }

@@ -114,7 +114,7 @@ impl Slotwise {
     /// Sends a signal by its name, such as `TERM`.
     pub fn signal(&self, name: &str) {
         // The shell has its own kill: nothing has to be installed.
-        let kill = format!("kill -{name} {}", self.child.id());
+        let kill = format!("kill -{name} {}", self.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success(), "{kill}");
     }
 
