@@ -11,6 +11,7 @@ mod commands;
 mod connect;
 mod error;
 mod events;
+pub mod files;
 mod input;
 mod mask;
 mod money;

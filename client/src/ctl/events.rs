@@ -100,7 +100,18 @@ impl Events {
     /// # Errors
     /// Where it cannot be read, or has no such header.
     pub(crate) fn open(path: &Path, format: FileFormat, names: &Names) -> Result<Self, Bad> {
-        let file = File::open(path).map_err(Bad::Io)?;
+        Self::read(Box::new(File::open(path).map_err(Bad::Io)?), format, names)
+    }
+
+    /// Reads what was opened already.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or has no such header.
+    pub(crate) fn read(
+        file: Box<dyn Read + Send>,
+        format: FileFormat,
+        names: &Names,
+    ) -> Result<Self, Bad> {
         let lines = match format {
             FileFormat::Ndjson => {
                 let file = Hashed::new(file);

@@ -60,6 +60,12 @@ enum Untaken {
 }
 
 impl Events {
+    /// The door's URLs without its socket, for whoever has requests and no connection. The door
+    /// itself serves them beside its calls.
+    pub fn urls(self: Arc<Self>) -> axum::Router {
+        http::with_urls(axum::Router::new(), self)
+    }
+
     /// The showing that `token` names, if something of `kind` may have happened to it at `at_us`.
     fn open(&self, token: &[u8], kind: Kind, at_us: i64) -> Result<Showing, Untaken> {
         let showing = self.keys.current().open(token).map_err(|_| Untaken::BadToken)?;

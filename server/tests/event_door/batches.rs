@@ -241,7 +241,8 @@ async fn json_and_beacons_are_taken() {
     assert_eq!(door.recorded(), []);
     assert_eq!(door.count(Metric::EventCallsTaken), 5);
     assert_eq!(door.count(Metric::EventCallsRefused), 8);
-    assert_eq!(door.ask("GET", "/events", &[]).await.status, 405);
+    door.ask("GET", "/events", &[]).await.assert_refused(405);
+    assert_eq!(door.count(Metric::EventCallsRefused), 9);
 }
 
 #[tokio::test]

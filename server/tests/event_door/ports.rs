@@ -30,7 +30,9 @@ async fn a_connection_of_http_1_is_kept() {
         assert_eq!(browser.ask("POST", "/events", &[], body.as_bytes()).await.status, 200);
     }
     assert_eq!(door.recorded().len(), 10);
-    assert_eq!(door.ask("POST", "/c/x", &[]).await.status, 405);
+    let refused = door.count(Metric::EventCallsRefused);
+    door.ask("POST", "/c/x", &[]).await.assert_refused(405);
+    assert_eq!(door.count(Metric::EventCallsRefused), refused + 1);
 }
 
 #[tokio::test]

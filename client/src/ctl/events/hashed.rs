@@ -1,7 +1,6 @@
 //! A file that is named by what is in it.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
@@ -9,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// A file that is hashed as it is read, and that knows where its lines begin: the parser of CSV
 /// counts them otherwise where lines are blank, or end as on Windows.
 pub(super) struct Hashed {
-    file: File,
+    file: Box<dyn Read + Send>,
     hash: Sha256,
     /// Bytes that were read.
     length: u64,
@@ -23,13 +22,13 @@ pub(super) struct Hashed {
 }
 
 impl Hashed {
-    pub(super) fn new(file: File) -> Self {
+    pub(super) fn new(file: Box<dyn Read + Send>) -> Self {
         let (hash, begins) = (Sha256::new(), VecDeque::new());
         Self { file, hash, length: 0, line: 1, last: 0, is_blank: true, begins, has_lines: false }
     }
 
     /// One whose lines are asked for.
-    pub(super) fn with_lines(file: File) -> Self {
+    pub(super) fn with_lines(file: Box<dyn Read + Send>) -> Self {
         Self { has_lines: true, ..Self::new(file) }
     }
 

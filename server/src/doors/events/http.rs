@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 
 use super::Events;
 use super::reply::{Reply, unavailable, with_body};
-use super::single::nothing_here;
+use super::single::{not_by_this_method, nothing_here};
 use super::visit::{Visit, filtered_by};
 use crate::limits::{EVENT_BODY_MAX, EVENT_MESSAGE_BYTES_MAX};
 use crate::telemetry::{Metric, Outcome};
@@ -25,12 +25,15 @@ const JSON: &str = "application/json";
 
 /// `router`, with the URLs of `events`.
 pub(super) fn with_urls(router: Router, events: Arc<Events>) -> Router {
+    let refusing = Arc::clone(&events);
     let urls = Router::new()
         // GET stands for HEAD, too.
         .route("/c/{token}", get(click))
         .route("/i/{token}", get(impression))
         .route("/v/{token}", get(conversion))
         .route("/events", post(record).options(preflight))
+        // For the routes above; it stands behind them, as later ones would not have it.
+        .method_not_allowed_fallback(move || other_method(Arc::clone(&refusing)))
         .with_state(Arc::clone(&events));
     router.merge(urls).fallback(move |request| elsewhere(Arc::clone(&events), request))
 }
@@ -74,6 +77,11 @@ async fn elsewhere(events: Arc<Events>, request: Request) -> Response {
         return Status::unimplemented("no such call on this door").into_http();
     }
     counted(&events, async { nothing_here() }).await
+}
+
+/// A URL of ours, and a method that it has not: axum says which would do.
+async fn other_method(events: Arc<Events>) -> Response {
+    counted(&events, async { not_by_this_method() }).await
 }
 
 /// RecordEvents as protobuf JSON. `text/plain` is what `sendBeacon` says of a string.

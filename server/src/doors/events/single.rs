@@ -145,6 +145,12 @@ pub(super) fn nothing_here() -> Reply {
     (line(StatusCode::NOT_FOUND, "nothing is here\n"), Metric::EventCallsRefused)
 }
 
+/// What stands where another method would do.
+pub(super) fn not_by_this_method() -> Reply {
+    let response = line(StatusCode::METHOD_NOT_ALLOWED, "not by this method\n");
+    (response, Metric::EventCallsRefused)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
