@@ -10,4 +10,6 @@ pub(crate) mod request;
 pub(crate) mod streams;
 
 #[cfg(test)]
+mod hex;
+#[cfg(test)]
 mod tests;

@@ -175,14 +175,7 @@ fn string(rest: &mut &[u8]) -> Result<Vec<u8>, BadBlock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn bytes(hex: &str) -> Vec<u8> {
-        let digits: Vec<u8> = hex.bytes().filter(|byte| *byte != b' ').collect();
-        digits
-            .chunks(2)
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-            .collect()
-    }
+    use crate::h2::hex::bytes;
 
     fn decoded(decoder: &mut Decoder, hex: &str) -> Result<Vec<String>, BadBlock> {
         let mut fields = Vec::new();

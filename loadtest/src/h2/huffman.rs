@@ -90,14 +90,7 @@ pub(crate) fn decode(coded: &[u8], into: &mut Vec<u8>) -> Result<(), BadBlock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn bytes(hex: &str) -> Vec<u8> {
-        let digits: Vec<u8> = hex.bytes().filter(|byte| *byte != b' ').collect();
-        digits
-            .chunks(2)
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-            .collect()
-    }
+    use crate::h2::hex::bytes;
 
     #[test]
     fn the_strings_of_rfc_7541_are_decoded() {

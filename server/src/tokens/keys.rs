@@ -42,7 +42,7 @@ impl TokenKeys {
         }
         let keyed = |(id, secret): &(u8, [u8; 32])| {
             // Of the libraries at hand the fastest, a third below `sha2` on processors without
-            // instructions for SHA (benches/tokens.rs).
+            // instructions for SHA (BENCHMARKS.md).
             (*id, hmac::Key::new(hmac::HMAC_SHA256, secret))
         };
         Ok(Self { keys: keys.iter().map(keyed).collect() })

@@ -1,7 +1,7 @@
 //! Serving connections: hyper speaks HTTP on each of them, and one service answers all.
 //!
-//! tonic's own server does the same; it copies its stack of layers for each call and boxes what
-//! they make of it, which costs about as much as a decision does (BENCHMARKS.md).
+//! tonic's own server does the same; it copies its stack of layers for each call, and boxes what
+//! they make of it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub async fn serve<S, B>(
 {
     let server = server(http);
     // Each connection holds one; whoever waits for all of them to be gone waits for it.
-    let (open, mut held) = watch::channel(());
+    let (open, held) = watch::channel(());
     loop {
         let accepted = tokio::select! {
             biased;
@@ -80,7 +80,6 @@ pub async fn serve<S, B>(
             drop(held);
         });
     }
-    held.mark_unchanged();
     drop(held);
     open.closed().await;
 }
