@@ -277,7 +277,8 @@ fn instant(text: &str) -> Result<Timestamp, String> {
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Ok(instant);
     }
-    let is_local = text[19..].bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    // In bytes, as a character may begin before the end of the second and end after it.
+    let is_local = text.bytes().skip(19).all(|byte| byte.is_ascii_digit() || byte == b'.');
     let local = text.parse::<DateTime>().ok().filter(|_| is_local).ok_or_else(bad)?;
     TimeZone::UTC.to_timestamp(local).map_err(|_| bad())
 }

@@ -109,6 +109,10 @@ fn what_is_wrong_is_told_with_its_line_and_column() {
         "2026-11-30 12:00:00[Europe/Vienna]",
         "1796040000",
         "2026-11-30T12:00:00 PM",
+        "2026-11-30T12:00:0\u{42a}",
+        "2026-11-30T12:00:0\u{feff}",
+        "2026-11-30T12:00:00\u{42a}",
+        "\u{42a}\u{42a}\u{42a}\u{42a}\u{42a}T12:00:0\u{42a}",
     ] {
         assert!(with(bad, ad, zone, kind).starts_with("2: time: "), "{bad}");
     }
