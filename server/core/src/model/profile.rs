@@ -171,33 +171,45 @@ impl Profile {
         exposure: Exposure,
         now_us: i64,
     ) -> Result<(), ListFull> {
-        if let Some(seen) = self.same(advertiser, &exposure) {
+        let known = self.lists.iter().position(|(of, _)| of == advertiser);
+        let same =
+            known.and_then(|at| self.lists[at].1.iter_mut().find(|seen| seen.is_same(&exposure)));
+        if let Some(seen) = same {
             if !seen.covers(&exposure) {
                 *seen = exposure;
                 self.fresh.push((advertiser.clone(), exposure));
             }
             return Ok(());
         }
-        if !self.has_room(advertiser, now_us) {
-            return Err(ListFull);
-        }
-        let position = match self.lists.iter().position(|(of, _)| of == advertiser) {
-            Some(position) => position,
-            None => {
-                if self.lists.len() >= ADVERTISERS_IN_PROFILE_MAX {
-                    self.lists.retain(|(_, list)| list.iter().any(|seen| seen.is_live(now_us)));
-                }
-                self.lists.push((advertiser.clone(), Vec::new()));
-                self.lists.len() - 1
-            }
+        let list = match known {
+            Some(at) => &mut self.lists[at].1,
+            None => self.begin(advertiser, now_us)?,
         };
-        let list = &mut self.lists[position].1;
         if list.len() >= EXPOSURES_PER_ADVERTISER_MAX {
             list.retain(|seen| seen.is_live(now_us));
+            if list.len() >= EXPOSURES_PER_ADVERTISER_MAX {
+                return Err(ListFull);
+            }
         }
         list.push(exposure);
         self.fresh.push((advertiser.clone(), exposure));
         Ok(())
+    }
+
+    /// A list for an advertiser that has none.
+    fn begin(
+        &mut self,
+        advertiser: &AdvertiserId,
+        now_us: i64,
+    ) -> Result<&mut Vec<Exposure>, ListFull> {
+        if self.lists.len() >= ADVERTISERS_IN_PROFILE_MAX {
+            self.lists.retain(|(_, list)| list.iter().any(|seen| seen.is_live(now_us)));
+            if self.lists.len() >= ADVERTISERS_IN_PROFILE_MAX {
+                return Err(ListFull);
+            }
+        }
+        self.lists.push((advertiser.clone(), Vec::new()));
+        self.lists.last_mut().map(|(_, list)| list).ok_or(ListFull)
     }
 
     /// Frees the place that `showing` holds; what became an exposure for good stays. Returns
@@ -211,12 +223,6 @@ impl Profile {
         let is_any = list.len() < before;
         self.lists.retain(|(_, list)| !list.is_empty());
         is_any
-    }
-
-    /// What is there of this very showing.
-    fn same(&mut self, advertiser: &AdvertiserId, showing: &Exposure) -> Option<&mut Exposure> {
-        let (_, list) = self.lists.iter_mut().find(|(of, _)| of == advertiser)?;
-        list.iter_mut().find(|seen| seen.is_same(showing))
     }
 
     /// Takes back what was recorded since the last [`Profile::take_fresh`].
