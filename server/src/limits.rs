@@ -268,8 +268,20 @@ pub const FIRST_WORD_BYTES: usize = 24;
 pub const ACCEPT_QUEUE_MAX: usize = 1_024;
 /// A peer that has not said a word so long after it connected is let go.
 pub const FIRST_WORD_MAX: Duration = Duration::from_secs(10);
-/// Calls in flight on one connection of a decision door; further ones wait at the caller.
-pub const STREAMS_PER_CONNECTION_MAX: u32 = 1_024;
+/// Calls in flight on one connection of a decision door; further ones wait at the caller, who can
+/// give them up for nothing. At half a millisecond each, one connection carries 500,000 a second.
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 256;
+/// Calls that one decision thread has read and not answered; further ones are refused. Decisions
+/// that wait for the store for as long as they may, at 100,000 a second on one thread, are 500; and
+/// each takes some ten kilobytes.
+pub const CALLS_PER_THREAD_MAX: usize = 2_048;
+const _: () = assert!(CALLS_PER_THREAD_MAX >= 8 * STREAMS_PER_CONNECTION_MAX as usize);
+/// How long a caller of a decision waits who does not say so (`grpc-timeout`): after half of it, as
+/// of any deadline, a call that has not had its turn is refused. A page does not wait longer.
+pub const TIMEOUT_ASSUMED: Duration = Duration::from_secs(1);
+/// When a refused caller may ask again, in milliseconds: some time between these two. An overload
+/// that lasts is answered by another node, or by nobody.
+pub const RETRY_PUSHBACK_MS: (u32, u32) = (50, 150);
 /// Bytes of a call's headers.
 pub const HEADER_BYTES_MAX: u32 = 16 << 10;
 /// A quiet connection is asked for a sign of life this often, and closed when none comes.

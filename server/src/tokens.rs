@@ -26,7 +26,7 @@ mod keys;
 
 use slotwise_core::model::{AccountSerial, AdSerial, ZoneSerial};
 
-pub use current::CurrentKeys;
+pub use current::{CurrentKeys, KeysNow};
 pub use keys::{BadKeys, TokenKeys};
 
 /// Characters of a token.

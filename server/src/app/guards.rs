@@ -52,7 +52,7 @@ impl Guards {
             TokenKeys::from_file(bytes, of_store).map_err(|problem| file.refuse(problem))
         })?;
         self.token_keys = Some(Arc::clone(&kept));
-        Ok(CurrentKeys::of(move || kept.current()))
+        Ok(CurrentKeys::of(move || kept.borrowed()))
     }
 
     /// Keeps up with the files until `drain` begins.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use pin_project_lite::pin_project;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
@@ -21,8 +21,9 @@ pin_project! {
     pub struct InTime<F> {
         #[pin]
         call: F,
-        // Most calls bring none: their future is not the larger for it.
-        deadline: Option<Pin<Box<Sleep>>>,
+        deadline: Option<Instant>,
+        // Made when the call has to wait for something, as most have not.
+        sleep: Option<Pin<Box<Sleep>>>,
     }
 }
 
@@ -40,8 +41,8 @@ where
 
     fn call(&mut self, request: http::Request<In>) -> Self::Future {
         let timeout = timeout(request.headers());
-        let deadline = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-        InTime { call: self.0.call(request), deadline }
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        InTime { call: self.0.call(request), deadline, sleep: None }
     }
 }
 
@@ -56,15 +57,16 @@ where
         if let Poll::Ready(answer) = this.call.poll(cx) {
             return Poll::Ready(answer);
         }
-        let Some(deadline) = this.deadline else { return Poll::Pending };
-        ready!(deadline.as_mut().poll(cx));
+        let Some(deadline) = *this.deadline else { return Poll::Pending };
+        let sleep = this.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        ready!(sleep.as_mut().poll(cx));
         let status = Status::deadline_exceeded("the deadline of the call is over");
         Poll::Ready(Ok(status.into_http()))
     }
 }
 
 /// How long the caller waits: at most eight digits and a unit. One that cannot be read is none.
-fn timeout(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let is_number = (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());

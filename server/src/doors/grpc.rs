@@ -9,6 +9,7 @@ mod front;
 mod markup;
 mod mint;
 mod noop;
+mod overload;
 mod service;
 
 pub use choose::Chooser;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use sha2::{Digest, Sha256};
 use tokio::time::MissedTickBehavior;
 
@@ -43,6 +43,11 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
     /// The newest value.
     pub fn current(&self) -> Arc<T> {
         self.current.load_full()
+    }
+
+    /// The same, borrowed for a moment.
+    pub fn borrowed(&self) -> Guard<Arc<T>> {
+        self.current.load()
     }
 
     /// Looks for changes until `drain` begins, and logs each.

@@ -1,6 +1,5 @@
 //! Counts, by a closed set of names.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Everything that is counted.
@@ -14,6 +13,8 @@ pub enum Metric {
     DecisionsRefused,
     /// Decisions that the caller gave up.
     DecisionsCancelled,
+    /// Decisions that were not begun, as they could not have been answered in time.
+    DecisionsShed,
     /// Keywords of requests that were too long or too many to use.
     KeywordsIgnored,
     /// Impressions and clicks that the estimates lack, as there was no room for them.
@@ -60,11 +61,12 @@ pub enum Metric {
 
 impl Metric {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::DecisionsFilled,
         Self::DecisionsUnfilled,
         Self::DecisionsRefused,
         Self::DecisionsCancelled,
+        Self::DecisionsShed,
         Self::KeywordsIgnored,
         Self::IncrementsDropped,
         Self::ProfilesUnavailable,
@@ -127,20 +129,20 @@ impl Counters {
 /// Counts one request as exactly one thing: what it is said to be, or cancelled when it is
 /// dropped before.
 #[derive(Debug)]
-pub struct Outcome {
-    counters: Arc<Counters>,
+pub struct Outcome<'c> {
+    counters: &'c Counters,
     metric: Option<Metric>,
 }
 
-impl Outcome {
+impl<'c> Outcome<'c> {
     /// A decision that has begun.
-    pub fn new(counters: &Arc<Counters>) -> Self {
-        Self { counters: Arc::clone(counters), metric: Some(Metric::DecisionsCancelled) }
+    pub fn new(counters: &'c Counters) -> Self {
+        Self { counters, metric: Some(Metric::DecisionsCancelled) }
     }
 
     /// A call of the event door that has begun.
-    pub fn of_event_call(counters: &Arc<Counters>) -> Self {
-        Self { counters: Arc::clone(counters), metric: Some(Metric::EventCallsCancelled) }
+    pub fn of_event_call(counters: &'c Counters) -> Self {
+        Self { counters, metric: Some(Metric::EventCallsCancelled) }
     }
 
     /// The request ended so.
@@ -154,7 +156,7 @@ impl Outcome {
     }
 }
 
-impl Drop for Outcome {
+impl Drop for Outcome<'_> {
     fn drop(&mut self) {
         if let Some(metric) = self.metric {
             self.counters.add(metric, 1);
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_request_counts_once_however_it_ends() {
-        let counters = Arc::new(Counters::default());
+        let counters = Counters::default();
         Outcome::new(&counters).is(Metric::DecisionsFilled);
         drop(Outcome::new(&counters));
         drop(Outcome::of_event_call(&counters));

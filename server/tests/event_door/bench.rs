@@ -150,7 +150,7 @@ impl Door {
         let events = Events {
             keys: Arc::new(CurrentKeys::of({
                 let keys = Arc::clone(&keys);
-                move || keys.load_full()
+                move || keys.load()
             })),
             lives: Lives { impression: hour, click: day, conversion: day * 30 },
             trusts_occurred_at,

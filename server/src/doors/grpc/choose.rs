@@ -26,7 +26,8 @@ use crate::telemetry::{Counters, Metric, Outcome};
 use crate::visitors::VisitorHash;
 
 pub(super) use settle::Settled;
-use settle::{generator, made_id};
+pub(super) use settle::generator;
+use settle::made_id;
 use zones::Zones;
 
 /// Answers ChooseAds and ChoosePage.
@@ -108,7 +109,7 @@ impl Chooser {
         Ok(ChoosePageResponse { request_id, placements, catalog_version })
     }
 
-    fn refused<T>(&self, outcome: Outcome, refusal: Refusal) -> Result<T, Refusal> {
+    fn refused<T>(&self, outcome: Outcome<'_>, refusal: Refusal) -> Result<T, Refusal> {
         outcome.is(Metric::DecisionsRefused);
         Err(refusal)
     }

@@ -6,39 +6,31 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::Either;
-use slotwise_proto::v1::ad_decision_service_server::{
-    AdDecisionService, AdDecisionServiceServer, SERVICE_NAME,
-};
+use slotwise_proto::v1::ad_decision_service_server::SERVICE_NAME;
 use tonic::body::Body;
 use tonic::service::Routes;
 use tower::Service;
 
 /// The decision service, and what every door has beside its own.
-#[derive(Debug)]
-pub(super) struct Front<D> {
-    decisions: AdDecisionServiceServer<D>,
+#[derive(Clone, Debug)]
+pub(super) struct Front<S> {
+    decisions: S,
     rest: Arc<Routes>,
 }
 
-impl<D> Front<D> {
-    pub(super) fn new(decisions: AdDecisionServiceServer<D>, rest: Routes) -> Self {
+impl<S> Front<S> {
+    pub(super) fn new(decisions: S, rest: Routes) -> Self {
         Self { decisions, rest: Arc::new(rest.prepare()) }
     }
 }
 
-impl<D> Clone for Front<D> {
-    fn clone(&self) -> Self {
-        Self { decisions: self.decisions.clone(), rest: Arc::clone(&self.rest) }
-    }
-}
-
-impl<D: AdDecisionService> Service<http::Request<Body>> for Front<D> {
+impl<S> Service<http::Request<Body>> for Front<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+{
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Either<
-        <AdDecisionServiceServer<D> as Service<http::Request<Body>>>::Future,
-        <Routes as Service<http::Request<Body>>>::Future,
-    >;
+    type Future = Either<S::Future, <Routes as Service<http::Request<Body>>>::Future>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))

@@ -11,7 +11,7 @@ use slotwise_proto::v1::{self, ChosenAd, Creative, Detail};
 
 use super::markup::Macros;
 use crate::serials::Serials;
-use crate::tokens::{CurrentKeys, PriceKind, Showing, TokenKeys};
+use crate::tokens::{CurrentKeys, KeysNow, PriceKind, Showing};
 
 /// What answers are given names with.
 pub struct Mint {
@@ -29,7 +29,7 @@ pub struct Mint {
 pub(super) struct Minting<'a> {
     pub(super) mint: &'a Mint,
     /// Nothing: a dry run, whose ads have no name.
-    pub(super) keys: Option<Arc<TokenKeys>>,
+    pub(super) keys: Option<KeysNow>,
     /// The decision's id, the first of all that is never seeded.
     pub(super) decision: u64,
     /// What else is never seeded.

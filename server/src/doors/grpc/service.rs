@@ -24,6 +24,7 @@ use super::choose::Chooser;
 use super::delivery::{Delivery, DeliveryLayer};
 use super::front::Front;
 use super::noop::Noop;
+use super::overload::Overload;
 use crate::inflight::InFlight;
 use crate::limits::{
     BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX, EXPLAINED_IN_ALL_MAX,
@@ -56,9 +57,10 @@ impl DecisionDoor {
     pub async fn serve(self, routes: Routes, connections: Queue) {
         let (drain, calls) = (self.drain.clone(), self.calls.clone());
         let lane = self.in_flight.lane();
+        let counters = Arc::clone(&self.chooser.counters);
         let service = AdDecisionServiceServer::new(self)
             .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
-        let front = Deadlines(Front::new(service, routes));
+        let front = Deadlines(Front::new(Overload::new(service, counters), routes));
         let service = calls.layer(DeliveryLayer(Arc::clone(&lane)).layer(front));
         serve(Http::Two, service, connections, lane, drain).await;
     }

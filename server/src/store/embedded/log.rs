@@ -5,8 +5,9 @@
 //! apart from the rows: none is given twice, even when everything was trimmed. There is one
 //! writer, so a reader that has seen a position has seen all below it.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
@@ -34,7 +35,13 @@ pub struct EmbeddedLog {
     /// Held by the thread that writes. Whoever waits for it waits without a thread: behind a disk
     /// that hangs, calls that were given up do not pile up.
     turn: Arc<Mutex<()>>,
+    /// The last position of each partition that ever had one, as it is on the disk: nobody else
+    /// writes to the file. Whoever has read so far is told that there is no more without a look at
+    /// the file: counters ask ten times a second.
+    ends: Arc<Ends>,
 }
+
+type Ends = std::sync::Mutex<HashMap<Partition, i64>>;
 
 impl EmbeddedLog {
     /// Opens or makes `events.sqlite` in `dir`.
@@ -43,7 +50,15 @@ impl EmbeddedLog {
     /// When the file cannot be opened, or a newer version of slotwise wrote it.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let database = Database::open(&dir.join("events.sqlite"), &MIGRATIONS)?;
-        Ok(Self { database, clock, turn: Arc::default() })
+        let ends = database.write_blocking(|writer| {
+            let sql = "SELECT partition, max(position) FROM batches GROUP BY partition";
+            let mut select = writer.prepare(sql).map_err(failed)?;
+            let end = |row: &rusqlite::Row<'_>| Ok((Partition(row.get(0)?), row.get(1)?));
+            let ends = select.query_map([], end).and_then(Iterator::collect);
+            ends.map_err(failed)
+        })?;
+        let ends = Arc::new(Ends::new(ends));
+        Ok(Self { database, clock, turn: Arc::default(), ends })
     }
 
     async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
@@ -64,21 +79,27 @@ impl EmbeddedLog {
 #[async_trait]
 impl EventLog for EmbeddedLog {
     async fn append(&self, batches: Vec<(Partition, Vec<u8>)>) -> Result<(), StoreError> {
-        let clock = Arc::clone(&self.clock);
+        let (clock, ends) = (Arc::clone(&self.clock), Arc::clone(&self.ends));
         self.write(move |writer| {
             fail::fail_point!("log-append", |_| Err(StoreError::Unavailable("told to".into())));
             let tx = writer.transaction().map_err(failed)?;
+            let mut added = Vec::with_capacity(batches.len());
             {
                 let sql = "INSERT INTO batches (partition, appended_at_us, bytes)
                     VALUES (?1, ?2, ?3)";
                 let mut insert = tx.prepare_cached(sql).map_err(failed)?;
                 let now_us = clock.now_us();
                 for (partition, bytes) in &batches {
-                    insert.execute(params![partition.0, now_us, bytes]).map_err(failed)?;
+                    let position = insert.insert(params![partition.0, now_us, bytes]);
+                    added.push((*partition, position.map_err(failed)?));
                 }
             }
             fail::fail_point!("log-in-transaction");
-            tx.commit().map_err(failed)
+            let committed = tx.commit().map_err(failed);
+            // Also where that failed: then it is not known what the disk has, and a look at it does
+            // no harm.
+            unpoisoned(&ends).extend(added);
+            committed
         })
         .await
     }
@@ -91,6 +112,9 @@ impl EventLog for EmbeddedLog {
     ) -> Result<Vec<LogBatch>, StoreError> {
         // Past the largest row number there is nothing.
         let Ok(after) = i64::try_from(after.0) else { return Ok(Vec::new()) };
+        if unpoisoned(&self.ends).get(&partition).is_none_or(|end| *end <= after) {
+            return Ok(Vec::new());
+        }
         self.database
             .read(move |reader| {
                 let sql = "SELECT position, appended_at_us, bytes FROM batches
@@ -144,4 +168,9 @@ impl EventLog for EmbeddedLog {
             }
         }
     }
+}
+
+/// The map is whole between any two of its calls.
+fn unpoisoned(ends: &Ends) -> std::sync::MutexGuard<'_, HashMap<Partition, i64>> {
+    ends.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -140,7 +140,7 @@ fn profile_wait(timeout_ms: u32) -> Duration {
 }
 
 /// The generator of this seed; without one, a generator that nobody can foresee.
-pub(super) fn generator(seed: Option<u64>) -> Rng {
+pub(in crate::doors::grpc) fn generator(seed: Option<u64>) -> Rng {
     if let Some(seed) = seed {
         return Rng::seed_from_u64(seed);
     }
