@@ -206,7 +206,7 @@ fn main() {
         catalogue(&server).await;
         server
     });
-    let keys = server.app().showings.token_keys.current();
+    let keys = Arc::clone(&server.app().showings.token_keys.current());
     let requests = Arc::new(Requests { keys, next: AtomicU64::new(0) });
     let addr = server.event_addr();
     calling.block_on(async {

@@ -2,7 +2,6 @@
 
 mod clock;
 mod counter;
-mod decisions;
 mod doors;
 mod estimates;
 mod guards;
@@ -13,6 +12,7 @@ mod recording;
 mod showings;
 mod standing;
 mod stores;
+mod threads;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -72,7 +72,7 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Bytes of the file that events wait in while their log is away.
     pub spill_bytes_max: u64,
-    /// Threads that answer decisions.
+    /// Threads that answer decisions, and as many for the event door.
     pub decision_threads: usize,
     /// The decision door decides nothing and answers with so many bytes: no setting, see
     /// [`Config::decides_nothing`].

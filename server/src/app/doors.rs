@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::decisions::DecisionThreads;
 use super::guards::Guards;
+use super::threads::DoorThreads;
 use crate::config::Config;
 use crate::doors::{
     Admin, AdminDoor, Calls, Chooser, DecisionDoor, Doorman, Drain, EventDoor, Events, Health,
@@ -39,7 +39,7 @@ pub(super) struct Doors {
     pub(super) admin_addr: SocketAddr,
     drain: Drain,
     health: Vec<Health>,
-    decisions: DecisionThreads,
+    threads: [DoorThreads; 2],
     servers: Vec<JoinHandle<()>>,
     traffic: Vec<Arc<Traffic>>,
     calls: Calls,
@@ -78,14 +78,28 @@ impl Doors {
         let doorman = doorman.with_tls(guards.decision_tls.clone());
         let mut traffic: Vec<_> = doorman.traffic().collect();
         let door = DecisionDoor::new(Arc::new(chooser), in_flight, calls.clone(), drain.clone());
-        let decisions = DecisionThreads::start(queues, &door, &routes, config.noop_bytes)?;
+        let noop_bytes = config.noop_bytes;
+        let decisions = DoorThreads::start("decide", queues, move |queue| {
+            let (door, routes) = (door.clone(), routes.clone());
+            async move {
+                match noop_bytes {
+                    None => door.serve(routes, queue).await,
+                    Some(bytes) => door.serve_noop(bytes, routes, queue).await,
+                }
+            }
+        })?;
         let mut servers = vec![tokio::spawn(doorman.accept(decisions_at, drain.clone()))];
 
         let (event_health, routes) = reflect(EVENT_SERVICES).await?;
-        let connections =
-            one_desk(events_at, &guards.event_tls, &drain, &mut servers, &mut traffic);
+        // As many as decide: the click of an ad comes from as many pages as the ad.
+        let (doorman, queues) = Doorman::new(config.decision_threads, connections_max(1));
+        let doorman = doorman.with_tls(guards.event_tls.clone());
+        traffic.extend(doorman.traffic());
         let door = EventDoor::new(Arc::new(events), calls.clone(), drain.clone());
-        servers.push(tokio::spawn(door.serve(routes, connections)));
+        let events = DoorThreads::start("events", queues, move |queue| {
+            door.clone().serve(routes.clone(), queue)
+        })?;
+        servers.push(tokio::spawn(doorman.accept(events_at, drain.clone())));
 
         let (admin_health, routes) = reflect(ADMIN_SERVICES).await?;
         let connections = one_desk(admin_at, &guards.admin_tls, &drain, &mut servers, &mut traffic);
@@ -103,7 +117,7 @@ impl Doors {
             admin_addr,
             drain,
             health,
-            decisions,
+            threads: [decisions, events],
             servers,
             traffic,
             calls,
@@ -139,7 +153,8 @@ impl Doors {
         self.drain.begin();
         let (mut quiet_since, mut moved_before) = (Instant::now(), self.moved());
         loop {
-            if self.decisions.are_over() && self.servers.iter().all(JoinHandle::is_finished) {
+            let servers_are_over = self.servers.iter().all(JoinHandle::is_finished);
+            if servers_are_over && self.threads.iter().all(DoorThreads::are_over) {
                 return true;
             }
             let moved_now = self.moved();

@@ -182,7 +182,8 @@ pub const SETTINGS: [Setting; 35] = [
     Setting {
         key: "decision_threads",
         default: "0",
-        help: "Threads that answer decisions; 0: one for each core",
+        help: "Threads that answer decisions, and as many that answer the event door; 0: one for each \
+               core",
     },
     Setting {
         key: "shutdown_deadline_s",

@@ -73,7 +73,7 @@ impl LogRecorder {
         let desk = Arc::<Desk>::default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (of_desk, of_keeping) = (Arc::clone(&desk), Arc::clone(&keeping));
-        let writer = spawn_vital("events", move || {
+        let writer = spawn_vital("event-log", move || {
             runtime.block_on(async {
                 let replaying = Arc::clone(&of_keeping).replay();
                 tokio::select! {
