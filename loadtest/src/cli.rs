@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use modes::{
-    Bars, Batch, Clicks, Compare, Decisions, Mixed, Of, Prepare, Ramp, Stream, Tell,
+    Bars, Batch, Clicks, Compare, Decisions, Mixed, Of, Overload, Prepare, Ramp, Stream, Tell,
 };
 
 use crate::schedule::Arrivals;
@@ -56,6 +56,8 @@ pub(crate) enum Command {
     /// What real decisions cost beside a no-op of equal size, in turns, on servers that are started
     /// for it
     Compare(Compare),
+    /// What becomes of twice as many decisions as can be answered, on a server that is started for it
+    Overload(Overload),
 }
 
 /// The doors of a running server.
@@ -125,6 +127,11 @@ pub(crate) struct Making {
     /// An answer that takes more milliseconds is counted as late
     #[arg(long, default_value_t = 100, value_name = "MS")]
     pub(crate) late_ms: u64,
+    /// Milliseconds within which an answer is of use (unary and batch): half of them may pass until
+    /// a call is sent, or it is dropped as not sent; the rest is the deadline that it names; what
+    /// takes longer than both is late
+    #[arg(long, value_name = "MS", conflicts_with = "late_ms", value_parser = clap::value_parser!(u64).range(2..=60_000))]
+    pub(crate) deadline_ms: Option<u64>,
     /// One answer of so many is held against the catalogue as a whole; 0: none. Each is looked
     /// through in any case
     #[arg(long, default_value_t = 64, value_name = "N")]
@@ -163,7 +170,27 @@ impl Making {
 
     /// An answer that takes more microseconds is late.
     pub(crate) fn late_us(&self) -> u64 {
-        self.late_ms.saturating_mul(1_000)
+        self.deadline_ms.unwrap_or(self.late_ms).saturating_mul(1_000)
+    }
+
+    /// The deadline that a call names: what is left of it when a call is sent at the last instant.
+    pub(crate) fn named_deadline(&self) -> Option<Duration> {
+        self.deadline_ms.map(|ms| Duration::from_millis(ms) / 2)
+    }
+
+    /// How long something that is due may wait until it is sent.
+    pub(crate) fn patience(&self) -> Duration {
+        self.named_deadline().unwrap_or(crate::limits::PATIENCE)
+    }
+
+    /// # Errors
+    /// When a deadline is asked for where `what` has none.
+    pub(crate) fn ensure_no_deadline(&self, what: &str) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.deadline_ms.is_none(),
+            "--deadline-ms is for unary, batch and overload: {what} has no deadline for each decision"
+        );
+        Ok(())
     }
 
     /// How the thread divides its time, for so many calls a second.

@@ -14,6 +14,7 @@ mod compare;
 mod counted;
 mod decisions;
 mod events;
+mod overload;
 mod prepare;
 mod ramp;
 
@@ -44,6 +45,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let compared = compare::run(&args)?;
             tell(&compared.table(), &compared.json(), args.decisions.results.json.as_deref())?;
             Ok(code(compared.is_good()))
+        }
+        Command::Overload(args) => {
+            let borne = overload::run(&args)?;
+            tell(&borne.table(), &borne.json(), args.decisions.results.json.as_deref())?;
+            Ok(code(borne.is_good()))
         }
     }
 }

@@ -101,6 +101,12 @@ pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 /// How long it may take to stop: its own deadline, and some more.
 pub(crate) const STOP_MAX: Duration = Duration::from_secs(15);
 
+// ---- Overload --------------------------------------------------------------------------------
+
+/// Milliseconds within which an answer is of use where nothing else is said: what exchanges give
+/// their bidders.
+pub(crate) const DEADLINE_MS_DEFAULT: u64 = 100;
+
 // ---- Ramps -----------------------------------------------------------------------------------
 
 /// Rates that a ramp tries: from one a second to ten million in steps of a half there are 40, and

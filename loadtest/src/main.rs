@@ -13,6 +13,7 @@ mod h2;
 mod lanes;
 mod limits;
 mod load;
+mod memory;
 mod meter;
 mod pid;
 mod report;

@@ -84,10 +84,15 @@ async fn ten_seconds_of_decisions_are_all_answered_and_right() {
 async fn batches_streams_and_a_closed_loop_are_all_answered_and_right() {
     let bench = Bench::prepared().await;
     let short = ["--seconds", "2", "--warm-up", "1"];
-    for (command, more) in
-        [("batch", ["--rate", "160"]), ("stream", ["--rate", "100"]), ("unary", ["--closed", "2"])]
-    {
-        let report = bench.load(command, &[&short[..], &more].concat()).await;
+    let loads: [(&str, &[&str]); 4] = [
+        ("batch", &["--rate", "160"]),
+        ("stream", &["--rate", "100"]),
+        ("unary", &["--closed", "2"]),
+        // Far more than an answer takes: nothing is dropped, and nothing refused.
+        ("unary", &["--rate", "50", "--deadline-ms", "20000"]),
+    ];
+    for (command, more) in loads {
+        let report = bench.load(command, &[&short[..], more].concat()).await;
         assert!(answered(&report, "decisions") > 0, "{report}");
     }
     bench.server.stop().await;

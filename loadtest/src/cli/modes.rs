@@ -143,6 +143,22 @@ pub(crate) struct Compare {
     pub(crate) decisions: Decisions,
 }
 
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Overload {
+    /// The server's binary [default: `slotwise` beside this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_bin: Option<PathBuf>,
+    /// So many times the peak is asked for
+    #[arg(long, default_value_t = 2.0, value_name = "TIMES", value_parser = growth)]
+    pub(crate) times: f64,
+    /// Calls that are always under way while the peak is looked for
+    #[arg(long, default_value_t = 512, value_name = "N")]
+    pub(crate) in_flight: usize,
+    /// --rate and --closed are not used; without --deadline-ms it is 100
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
+}
+
 /// How impressions are told of.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tell {

@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Decisions, mode: Mode) -> anyhow::Result<Report> {
             (load.common, fault, Vec::new())
         }
         Mode::Stream(each) => {
+            args.making.ensure_no_deadline("a stream")?;
             let mut load = Streams::new(common, usize::from(args.making.connections), each);
             let fault = drive(&mut load, args, STREAM, mode, 0)?;
             let early = load.ended_early;
@@ -86,7 +87,8 @@ pub(crate) fn drive<L: Load>(
     let server = args.doors.decision_addr;
     let mut lanes = Lanes::new()?;
     for _ in 0..args.making.connections {
-        let template = Template::grpc(&server.to_string(), path);
+        let deadline = args.making.named_deadline();
+        let template = Template::grpc(&server.to_string(), path).with_deadline(deadline);
         let at = lanes.connect(server, template, load)?;
         let largest = lanes.all[at].connection.body_bytes_max();
         anyhow::ensure!(
@@ -130,7 +132,7 @@ pub(crate) fn common(args: &Decisions, mode: Mode) -> anyhow::Result<Common> {
             Beat::Open(Schedule::new(making.arrivals, rate, window.to_ns, asking.seed))
         }
     };
-    let pace = Pace::new(beat, mode.batch().unwrap_or(1) as u64);
+    let pace = Pace::new(beat, mode.batch().unwrap_or(1) as u64, making.patience());
     let meter = Meter::new(window, making.late_us())?;
     let probe = Probe::new(window, args.doors.pid());
     let requests = (Pool::new(shape, asking)?, Visitors::new(asking, this_run())?);

@@ -27,6 +27,7 @@ use crate::schedule::Schedule;
 pub(crate) fn clicks(args: &ClicksArgs) -> anyhow::Result<Report> {
     let decisions = &args.decisions;
     let (making, doors) = (&decisions.making, &decisions.doors);
+    making.ensure_no_deadline("a click")?;
     let window = making.window();
     let counted = Counted::before(doors.admin_addr)?;
     let stock = stock(args)?;
@@ -44,7 +45,8 @@ pub(crate) fn clicks(args: &ClicksArgs) -> anyhow::Result<Report> {
     let what = if args.pixels { What::Pixel } else { What::Click };
     let meter = Meter::new(window, making.late_us())?;
     let probe = Probe::new(window, doors.pid());
-    let mut load = Clicks::new(Pace::new(beat, 1), Gets::new(what, meter), probe, stock);
+    let mut load =
+        Clicks::new(Pace::new(beat, 1, making.patience()), Gets::new(what, meter), probe, stock);
     let mut lanes = Lanes::new()?;
     for _ in 0..making.connections {
         let template = Template::browser(&doors.event_addr.to_string(), USER_AGENT);
@@ -91,6 +93,7 @@ fn stock(args: &ClicksArgs) -> anyhow::Result<VecDeque<Showing>> {
     common.pace = Pace::new(
         Beat::Closed { in_flight: STOCK_IN_FLIGHT, end_ns: u64::MAX, left: calls },
         STOCK_BATCH as u64,
+        decisions.making.patience(),
     );
     common.probe = Probe::off();
     let mut load = Decide::new(common, Some(STOCK_BATCH));
@@ -116,6 +119,7 @@ pub(crate) fn mixed(args: &MixedArgs) -> anyhow::Result<Report> {
         making.closed.is_none(),
         "mixed goes by a schedule: --closed is for the others"
     );
+    making.ensure_no_deadline("mixed")?;
     let counted = Counted::before(doors.admin_addr)?;
     let window = making.window();
     let mut decide = Decide::new(decisions::common(decisions, Mode::Unary)?, None);

@@ -73,7 +73,7 @@ fn load(rate: f64) -> Decide {
     let deep = Deep::new(Catalogue::new(&shape()).unwrap(), 0);
     let checks = Checks { count: 3, is_full: true, deep, is_noop: true };
     let requests = (Pool::new(&shape(), &asking()).unwrap(), Visitors::new(&asking(), 1).unwrap());
-    let pace = Pace::new(Beat::Open(schedule), 1);
+    let pace = Pace::new(Beat::Open(schedule), 1, crate::limits::PATIENCE);
     let meter = Meter::new(window, 100_000).unwrap();
     Decide::new(Common::new(pace, meter, Probe::off(), requests, checks), None)
 }

@@ -1,6 +1,8 @@
 //! The headers of the requests of one connection. They are all alike, but for a path that may
 //! differ; so they are written down once, sent in full once, and after that as one byte each.
 
+use std::time::Duration;
+
 /// What can stand in a request.
 pub(crate) struct Template {
     /// `GET` or `POST`.
@@ -52,6 +54,13 @@ impl Template {
                 ("te", "trailers".to_owned()),
             ],
         }
+    }
+
+    /// The same with a deadline, in whole milliseconds.
+    pub(crate) fn with_deadline(mut self, deadline: Option<Duration>) -> Self {
+        let timeout = deadline.map(|deadline| format!("{}m", deadline.as_millis()));
+        self.headers.extend(timeout.map(|timeout| ("grpc-timeout", timeout)));
+        self
     }
 
     /// What a browser asks for; the path is given with each request.
@@ -192,6 +201,18 @@ mod tests {
         }
         assert_eq!(blocks[1].len(), 6);
         assert_eq!(blocks[1], blocks[2]);
+    }
+
+    #[test]
+    fn a_deadline_is_named_in_the_first_request_and_known_in_the_next() {
+        let deadline = Some(Duration::from_millis(50));
+        let mut requests = Template::grpc("localhost", "/a.B/C").with_deadline(deadline).requests();
+        let mut decoder = Decoder::default();
+        for _ in 0..2 {
+            let mut block = Vec::new();
+            requests.put(&mut block, None);
+            assert_eq!(read(&mut decoder, &block)[6], "grpc-timeout: 50m");
+        }
     }
 
     #[test]

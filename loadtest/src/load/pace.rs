@@ -1,9 +1,10 @@
 //! What shall be sent when: by a schedule that waits for nobody, or as answers come.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::engine::ns;
-use crate::limits::{PATIENCE, QUEUE_MAX};
+use crate::limits::QUEUE_MAX;
 use crate::meter::Meter;
 use crate::schedule::Schedule;
 
@@ -23,19 +24,22 @@ pub(crate) struct Pace {
     come: Vec<u64>,
     /// Decisions of each.
     weight: u64,
+    /// What has waited longer is not sent any more.
+    patience_ns: u64,
     is_over: bool,
 }
 
 impl Pace {
-    pub(crate) fn new(beat: Beat, weight: u64) -> Self {
-        Self { beat, waiting: VecDeque::new(), come: Vec::new(), weight, is_over: false }
+    pub(crate) fn new(beat: Beat, weight: u64, patience: Duration) -> Self {
+        let (waiting, come, patience_ns) = (VecDeque::new(), Vec::new(), ns(patience));
+        Self { beat, waiting, come, weight, patience_ns, is_over: false }
     }
 
     /// Adds what has become due, where so many are `open`; and leaves out what has waited for too
     /// long.
     pub(crate) fn fill(&mut self, now_ns: u64, open: usize, meter: &mut Meter) {
         while let Some(front) = self.waiting.front()
-            && now_ns > front + ns(PATIENCE)
+            && now_ns > front + self.patience_ns
         {
             self.waiting.pop_front();
             meter.not_sent(now_ns, self.weight);
@@ -110,6 +114,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::PATIENCE;
     use crate::meter::Window;
     use crate::schedule::Arrivals;
 
@@ -122,7 +127,7 @@ mod tests {
     #[test]
     fn what_nobody_takes_is_not_sent_and_said() {
         let schedule = Schedule::new(Arrivals::Constant, 100_000.0, 4 * SECOND, 1);
-        let (mut pace, mut meter) = (Pace::new(Beat::Open(schedule), 1), meter());
+        let (mut pace, mut meter) = (Pace::new(Beat::Open(schedule), 1, PATIENCE), meter());
         pace.fill(4 * SECOND, 0, &mut meter);
         assert_eq!(pace.waiting(), QUEUE_MAX);
         assert_eq!(meter.counts.intended, 399_999);
@@ -134,9 +139,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_of_no_use_any_more_is_dropped_and_the_rest_is_sent() {
+        let schedule = Schedule::new(Arrivals::Constant, 1_000.0, SECOND, 1);
+        let patience = Duration::from_millis(50);
+        let (mut pace, mut meter) = (Pace::new(Beat::Open(schedule), 1, patience), meter());
+        // One is due each millisecond, from the first on; nobody takes them until the hundredth.
+        pace.fill(100_000_000, 0, &mut meter);
+        assert_eq!((pace.waiting(), meter.counts.not_sent), (100, 0));
+        pace.fill(100_000_001, 0, &mut meter);
+        assert_eq!((pace.waiting(), meter.counts.not_sent), (50, 50));
+        assert_eq!(pace.front(), Some(51_000_000));
+    }
+
+    #[test]
     fn a_closed_loop_keeps_so_many_under_way() {
         let beat = Beat::Closed { in_flight: 3, end_ns: SECOND, left: u64::MAX };
-        let (mut pace, mut meter) = (Pace::new(beat, 16), meter());
+        let (mut pace, mut meter) = (Pace::new(beat, 16, PATIENCE), meter());
         pace.fill(5, 0, &mut meter);
         assert_eq!((pace.waiting(), pace.front()), (3, Some(5)));
         (0..3).for_each(|_| pace.pop());
@@ -151,7 +169,7 @@ mod tests {
     #[test]
     fn a_closed_loop_ends_when_none_is_left() {
         let beat = Beat::Closed { in_flight: 3, end_ns: SECOND, left: 4 };
-        let (mut pace, mut meter) = (Pace::new(beat, 1), meter());
+        let (mut pace, mut meter) = (Pace::new(beat, 1, PATIENCE), meter());
         pace.fill(5, 0, &mut meter);
         assert_eq!(pace.waiting(), 3);
         (0..3).for_each(|_| pace.pop());
