@@ -268,14 +268,18 @@ pub const FIRST_WORD_BYTES: usize = 24;
 pub const ACCEPT_QUEUE_MAX: usize = 1_024;
 /// A peer that has not said a word so long after it connected is let go.
 pub const FIRST_WORD_MAX: Duration = Duration::from_secs(10);
+/// Calls in flight on one connection of an admin or event door; further ones wait at the caller.
+/// Watchers have no end of their own: what else their caller asks goes on beside all of them.
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 1_024;
+const _: () = assert!(STREAMS_PER_CONNECTION_MAX as usize >= 2 * WATCHERS_MAX);
 /// Calls in flight on one connection of a decision door; further ones wait at the caller, who can
 /// give them up for nothing. At half a millisecond each, one connection carries 500,000 a second.
-pub const STREAMS_PER_CONNECTION_MAX: u32 = 256;
+pub const DECISIONS_PER_CONNECTION_MAX: u32 = 256;
 /// Calls that one decision thread has read and not answered; further ones are refused. Decisions
 /// that wait for the store for as long as they may, at 100,000 a second on one thread, are 500; and
 /// each takes some ten kilobytes.
 pub const CALLS_PER_THREAD_MAX: usize = 2_048;
-const _: () = assert!(CALLS_PER_THREAD_MAX >= 8 * STREAMS_PER_CONNECTION_MAX as usize);
+const _: () = assert!(CALLS_PER_THREAD_MAX >= 8 * DECISIONS_PER_CONNECTION_MAX as usize);
 /// How long a caller of a decision waits who does not say so (`grpc-timeout`): after half of it, as
 /// of any deadline, a call that has not had its turn is refused. A page does not wait longer.
 pub const TIMEOUT_ASSUMED: Duration = Duration::from_secs(1);

@@ -32,16 +32,19 @@ pub use token::Token;
 
 use super::calls::Calls;
 use super::deadline::Deadlines;
-use super::listener::{Drain, Http, Queue, serve};
+use super::listener::{Drain, Http, Protocol, Queue, serve};
 use super::reload::Reloaded;
 use crate::catalog::Catalog;
 use crate::fleet::Fleet;
 use crate::inflight::InFlight;
 use crate::kills::Kills;
-use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX};
+use crate::limits::{ADMIN_MESSAGE_BYTES_MAX, EXPORTS_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::refresh::{Node, Served};
 use gate::Gate;
 pub use users::Users;
+
+/// What the admin door speaks.
+const PROTOCOL: Protocol = Protocol { http: Http::Two, streams_max: STREAMS_PER_CONNECTION_MAX };
 
 /// What the admin door answers from.
 pub struct Admin {
@@ -131,6 +134,6 @@ impl AdminDoor {
             .add_service(reports)
             .add_service(replays.max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX));
         let service = calls.layer(gate.layer(Deadlines(routes.prepare())));
-        serve(Http::Two, service, connections, Arc::default(), drain).await;
+        serve(PROTOCOL, service, connections, Arc::default(), drain).await;
     }
 }

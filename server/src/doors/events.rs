@@ -20,13 +20,17 @@ pub use landing::Landings;
 
 use super::calls::Calls;
 use super::deadline::Deadlines;
-use super::listener::{Drain, Http, Queue, serve};
+use super::listener::{Drain, Http, Protocol, Queue, serve};
 use crate::bots::Bots;
 use crate::events::{Kind, Lives, Recorder, Settling};
-use crate::limits::EVENT_MESSAGE_BYTES_MAX;
+use crate::limits::{EVENT_MESSAGE_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::ports::Clock;
 use crate::telemetry::Counters;
 use crate::tokens::{CurrentKeys, Showing};
+
+/// What the event door speaks: browsers speak HTTP/1.1 to what is not under TLS.
+const PROTOCOL: Protocol =
+    Protocol { http: Http::OneOrTwo, streams_max: STREAMS_PER_CONNECTION_MAX };
 
 /// What the event door works with.
 pub struct Events {
@@ -99,11 +103,10 @@ impl EventDoor {
         let mut routes = routes.add_service(service);
         let router = routes.axum_router_mut();
         *router = http::with_urls(std::mem::take(router), events);
-        // Browsers speak HTTP/1.1 to what is not under TLS. A peer that takes longer than 30 s
-        // for the head of a request, also of the next one on its connection, is let go: hyper's
-        // default.
+        // A peer that takes longer than 30 s for the head of a request, also of the next one on
+        // its connection, is let go: hyper's default.
         let service = calls.layer(Deadlines(routes.prepare()));
-        serve(Http::OneOrTwo, service, connections, Arc::default(), drain).await;
+        serve(PROTOCOL, service, connections, Arc::default(), drain).await;
     }
 }
 

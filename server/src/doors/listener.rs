@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use connection::Connection;
 pub use connection::ConnectionInfo;
 pub use doorman::{Doorman, Queue, Traffic};
-pub use serving::{Http, serve};
+pub use serving::{Http, Protocol, serve};
 
 use crate::limits::{ACCEPT_QUEUE_MAX, CONNECTIONS_MAX, FILES_RESERVED};
 

@@ -1,13 +1,13 @@
 //! Calls that cannot be answered in time are refused before anything is done for them.
 //!
-//! First the callers are held back: a connection has [`STREAMS_PER_CONNECTION_MAX`] streams, and
+//! First the callers are held back: a connection has [`DECISIONS_PER_CONNECTION_MAX`] streams, and
 //! what finds none waits at the caller, who can give it up for nothing. What is read all the same
 //! is begun in the order in which it came. One whose turn comes when half of its time is over
 //! ([`TIMEOUT_ASSUMED`] where it names none) is refused then, as long as its caller can still ask
 //! another node; and where [`CALLS_PER_THREAD_MAX`] wait already, a call is refused as it comes. So
 //! neither the wait nor the memory grows with what is asked.
 //!
-//! [`STREAMS_PER_CONNECTION_MAX`]: crate::limits::STREAMS_PER_CONNECTION_MAX
+//! [`DECISIONS_PER_CONNECTION_MAX`]: crate::limits::DECISIONS_PER_CONNECTION_MAX
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

@@ -16,7 +16,7 @@ use tower::Layer as _;
 
 use super::super::calls::Calls;
 use super::super::deadline::Deadlines;
-use super::super::listener::{Drain, Http, Queue, serve};
+use super::super::listener::{Drain, Http, Protocol, Queue, serve};
 use super::super::refusal::Refusal;
 use super::answer;
 use super::ask::explain_max;
@@ -27,8 +27,12 @@ use super::noop::Noop;
 use super::overload::Overload;
 use crate::inflight::InFlight;
 use crate::limits::{
-    BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX, EXPLAINED_IN_ALL_MAX,
+    BATCH_ADS_MAX, BATCH_REQUESTS_MAX, DECISION_MESSAGE_BYTES_MAX, DECISIONS_PER_CONNECTION_MAX,
+    EXPLAINED_IN_ALL_MAX,
 };
+
+/// What a decision door speaks.
+const PROTOCOL: Protocol = Protocol { http: Http::Two, streams_max: DECISIONS_PER_CONNECTION_MAX };
 
 /// Requests of a batch that are decided before other calls of the same core get a turn.
 const BATCH_TURN: usize = 32;
@@ -62,7 +66,7 @@ impl DecisionDoor {
             .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
         let front = Deadlines(Front::new(Overload::new(service, counters), routes));
         let service = calls.layer(DeliveryLayer(Arc::clone(&lane)).layer(front));
-        serve(Http::Two, service, connections, lane, drain).await;
+        serve(PROTOCOL, service, connections, lane, drain).await;
     }
 
     /// Serves in the same way, and answers everything with the same `bytes` bytes: for benchmarks.
@@ -70,7 +74,7 @@ impl DecisionDoor {
         let service = AdDecisionServiceServer::new(Noop::new(bytes))
             .max_decoding_message_size(DECISION_MESSAGE_BYTES_MAX);
         let service = Front::new(service, routes);
-        serve(Http::Two, service, connections, self.in_flight.lane(), self.drain).await;
+        serve(PROTOCOL, service, connections, self.in_flight.lane(), self.drain).await;
     }
 
     async fn answer(

@@ -17,11 +17,18 @@ use tower::{BoxError, Service};
 
 use super::{Connection, ConnectionInfo, Drain, Queue};
 use crate::inflight::Lane;
-use crate::limits::{
-    HEADER_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAMS_PER_CONNECTION_MAX,
-};
+use crate::limits::{HEADER_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT};
 
-/// What a door's connections speak.
+/// What a door's connections speak, and how much of it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// The versions of HTTP.
+    pub http: Http,
+    /// Calls in flight on one connection; further ones wait at the caller.
+    pub streams_max: u32,
+}
+
+/// The versions of HTTP that a connection may speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http {
     /// HTTP/2 alone.
@@ -33,7 +40,7 @@ pub enum Http {
 /// Serves `connections` with `service` until `drain` has begun and all is answered; answers count
 /// in `lane`. The service is never asked whether it is ready: what stands on a door always is.
 pub async fn serve<S, B>(
-    http: Http,
+    protocol: Protocol,
     service: S,
     mut connections: Queue,
     lane: Arc<Lane>,
@@ -45,7 +52,7 @@ pub async fn serve<S, B>(
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let server = server(http);
+    let server = server(protocol);
     // Each connection holds one; whoever waits for all of them to be gone waits for it.
     let (open, held) = watch::channel(());
     loop {
@@ -85,18 +92,18 @@ pub async fn serve<S, B>(
 }
 
 /// HTTP with every limit set that it has.
-fn server(http: Http) -> Builder<TokioExecutor> {
+fn server(protocol: Protocol) -> Builder<TokioExecutor> {
     let mut server = Builder::new(TokioExecutor::new());
     server
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .max_concurrent_streams(protocol.streams_max)
         .max_header_list_size(HEADER_BYTES_MAX)
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT);
     // Without a timer hyper does not end the wait for the head of a request.
     server.http1().timer(TokioTimer::new());
-    match http {
+    match protocol.http {
         Http::Two => server.http2_only(),
         Http::OneOrTwo => server,
     }
