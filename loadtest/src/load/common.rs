@@ -1,5 +1,7 @@
 //! What all loads of decisions have in common: requests, their pace, and the look at their answers.
 
+use percent_encoding::percent_decode_str;
+
 use crate::check::{self, Deep, Want, Wrong};
 use crate::grpc::status_name;
 use crate::h2::connection::End;
@@ -146,7 +148,9 @@ impl Verdict {
         self.status = head.status.or(self.status);
         self.grpc_status = head.grpc_status.or(self.grpc_status);
         if !head.grpc_message.is_empty() {
-            self.words = head.grpc_message.chars().take(STATUS_WORDS_MAX).collect();
+            // As gRPC says: all but plain ASCII comes as %XX, spaces from some servers, too.
+            let words = percent_decode_str(&head.grpc_message).decode_utf8_lossy();
+            self.words = words.chars().take(STATUS_WORDS_MAX).collect();
         }
     }
 
@@ -161,6 +165,25 @@ impl Verdict {
             (Some(0), _) | (None, None | Some(200)) => None,
             (Some(code), _) => Some(format!("{}: {}", status_name(code), self.words)),
             (None, Some(status)) => Some(format!("HTTP {status}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_refusal_are_read_as_they_were_meant() {
+        let head = |grpc_message: &str| Head {
+            grpc_status: Some(14),
+            grpc_message: grpc_message.to_owned(),
+            ..Head::default()
+        };
+        for (sent, meant) in [("caf%C3%A9%20is full", "café is full"), ("100%", "100%")] {
+            let mut verdict = Verdict::default();
+            verdict.take(&head(sent));
+            assert_eq!(verdict.refused(), Some(format!("UNAVAILABLE: {meant}")));
         }
     }
 }
