@@ -1,8 +1,7 @@
 //! Tokens: whatever is said to be one, held against a second reading of the layout, written from
-//! its table and not from the code.
+//! its table and not from the code, and sealed by another library.
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
+use ring::hmac;
 use slotwise_core::model::{AccountSerial, AdSerial, ZoneSerial};
 use slotwise_server::tokens::{BadToken, PriceKind, Showing, TokenKeys};
 
@@ -136,9 +135,8 @@ fn sealed(payload: &[u8; PAYLOAD], id: u8) -> Vec<u8> {
 }
 
 fn mac(payload: &[u8; PAYLOAD], id: u8) -> [u8; SEAL] {
-    let mac = Hmac::<Sha256>::new_from_slice(&[id; 32]).unwrap().chain_update(payload);
-    let mac = mac.finalize().into_bytes();
-    std::array::from_fn(|at| mac[at])
+    let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &[id; 32]), payload);
+    std::array::from_fn(|at| mac.as_ref()[at])
 }
 
 /// The fields where the table has them.
