@@ -27,11 +27,12 @@ pub(super) fn reached_by(
     now_us: i64,
     is_seen: impl Fn(&Exposure) -> bool,
 ) -> Option<Cap> {
+    let list = profile.list(&campaign.advertiser);
     let is_reached = |cap: &&Cap| {
-        let seen = profile.count(&campaign.advertiser, cap.window_us, now_us, |exposure| {
-            counts(**cap, entry, exposure) && is_seen(exposure)
+        let counted = list.iter().filter(|seen| {
+            seen.is_within(cap.window_us, now_us) && counts(**cap, entry, seen) && is_seen(seen)
         });
-        seen >= cap.impressions_max as usize
+        counted.count() >= cap.impressions_max as usize
     };
     campaign.caps.iter().find(is_reached).copied()
 }

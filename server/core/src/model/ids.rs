@@ -88,6 +88,16 @@ impl AdvertiserId {
     pub fn as_str(&self) -> &str {
         &self.name
     }
+
+    /// What tells it from nearly every other.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_one_hash<const N: usize>(names: [&str; N]) -> [Self; N] {
+        names.map(|name| Self { hash: 0, name: name.into() })
+    }
 }
 
 impl From<&str> for AdvertiserId {

@@ -1,10 +1,12 @@
 //! What is known of one visitor of one account: a short list of showings for each advertiser,
 //! and segments.
 
+mod lists;
 mod segments;
 
 pub use segments::{Segment, SegmentsFull};
 
+use lists::Lists;
 use segments::Segments;
 
 use super::{AdSerial, AdvertiserId, CampaignSerial, ZoneSerial};
@@ -81,7 +83,7 @@ pub struct ListFull;
 /// One visitor's segments and capped lists, newest exposure last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    lists: Vec<(AdvertiserId, Vec<Exposure>)>,
+    lists: Lists,
     /// Recorded since [`Profile::take_fresh`]: what the store has still to be told.
     fresh: Vec<(AdvertiserId, Exposure)>,
     segments: Segments,
@@ -122,18 +124,17 @@ impl Profile {
 
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.lists.iter().all(|(_, list)| list.is_empty()) && self.segments().is_empty()
+        self.lists.is_empty() && self.segments().is_empty()
     }
 
     /// What the visitor was shown of `advertiser`, oldest first.
     pub fn list(&self, advertiser: &AdvertiserId) -> &[Exposure] {
-        let found = self.lists.iter().find(|(of, _)| of == advertiser);
-        found.map_or(&[], |(_, list)| list)
+        self.lists.of(advertiser)
     }
 
-    /// Every list with its advertiser.
+    /// Every list with its advertiser, in no order that means anything.
     pub fn lists(&self) -> impl Iterator<Item = (&AdvertiserId, &[Exposure])> {
-        self.lists.iter().map(|(advertiser, list)| (advertiser, list.as_slice()))
+        self.lists.iter()
     }
 
     /// Exposures of `advertiser` younger than `window_us` that `counts` names.
@@ -150,14 +151,7 @@ impl Profile {
 
     /// Whether one more exposure of `advertiser` can be recorded.
     pub fn has_room(&self, advertiser: &AdvertiserId, now_us: i64) -> bool {
-        let dead = |list: &[Exposure]| list.iter().any(|seen| !seen.is_live(now_us));
-        match self.lists.iter().find(|(of, _)| of == advertiser) {
-            Some((_, list)) => list.len() < EXPOSURES_PER_ADVERTISER_MAX || dead(list),
-            None => {
-                self.lists.len() < ADVERTISERS_IN_PROFILE_MAX
-                    || self.lists.iter().any(|(_, list)| !list.iter().any(|s| s.is_live(now_us)))
-            }
-        }
+        self.lists.has_room(advertiser, |seen| seen.is_live(now_us))
     }
 
     /// Adds `exposure`; one that is there already is not added again, but one that is held becomes
@@ -171,66 +165,22 @@ impl Profile {
         exposure: Exposure,
         now_us: i64,
     ) -> Result<(), ListFull> {
-        let known = self.lists.iter().position(|(of, _)| of == advertiser);
-        let same =
-            known.and_then(|at| self.lists[at].1.iter_mut().find(|seen| seen.is_same(&exposure)));
-        if let Some(seen) = same {
-            if !seen.covers(&exposure) {
-                *seen = exposure;
-                self.fresh.push((advertiser.clone(), exposure));
-            }
-            return Ok(());
+        if self.lists.add(advertiser, exposure, |seen| seen.is_live(now_us))? {
+            self.fresh.push((advertiser.clone(), exposure));
         }
-        let list = match known {
-            Some(at) => &mut self.lists[at].1,
-            None => self.begin(advertiser, now_us)?,
-        };
-        if list.len() >= EXPOSURES_PER_ADVERTISER_MAX {
-            list.retain(|seen| seen.is_live(now_us));
-            if list.len() >= EXPOSURES_PER_ADVERTISER_MAX {
-                return Err(ListFull);
-            }
-        }
-        list.push(exposure);
-        self.fresh.push((advertiser.clone(), exposure));
         Ok(())
-    }
-
-    /// A list for an advertiser that has none.
-    fn begin(
-        &mut self,
-        advertiser: &AdvertiserId,
-        now_us: i64,
-    ) -> Result<&mut Vec<Exposure>, ListFull> {
-        if self.lists.len() >= ADVERTISERS_IN_PROFILE_MAX {
-            self.lists.retain(|(_, list)| list.iter().any(|seen| seen.is_live(now_us)));
-            if self.lists.len() >= ADVERTISERS_IN_PROFILE_MAX {
-                return Err(ListFull);
-            }
-        }
-        self.lists.push((advertiser.clone(), Vec::new()));
-        self.lists.last_mut().map(|(_, list)| list).ok_or(ListFull)
     }
 
     /// Frees the place that `showing` holds; what became an exposure for good stays. Returns
     /// whether there was one.
     pub fn release(&mut self, advertiser: &AdvertiserId, showing: &Exposure) -> bool {
-        let Some((_, list)) = self.lists.iter_mut().find(|(of, _)| of == advertiser) else {
-            return false;
-        };
-        let before = list.len();
-        list.retain(|seen| !(seen.is_held && seen.is_same(showing)));
-        let is_any = list.len() < before;
-        self.lists.retain(|(_, list)| !list.is_empty());
-        is_any
+        self.lists.remove(advertiser, |seen| seen.is_held && seen.is_same(showing))
     }
 
     /// Takes back what was recorded since the last [`Profile::take_fresh`].
     pub fn undo_fresh(&mut self) {
         for (advertiser, undone) in std::mem::take(&mut self.fresh) {
-            if let Some((_, list)) = self.lists.iter_mut().find(|(of, _)| *of == advertiser) {
-                list.retain(|seen| !seen.is_same(&undone));
-            }
+            self.lists.remove(&advertiser, |seen| seen.is_same(&undone));
         }
     }
 
@@ -239,13 +189,18 @@ impl Profile {
         std::mem::take(&mut self.fresh)
     }
 
+    /// Has what is recorded from here on kept in `room`, which is emptied: the next
+    /// [`Profile::take_fresh`] gives it back, and nothing has to be allocated in between.
+    pub fn keep_fresh_in(&mut self, mut room: Vec<(AdvertiserId, Exposure)>) {
+        room.clear();
+        room.append(&mut self.fresh);
+        self.fresh = room;
+    }
+
     /// Drops segments whose time is over, what no cap asks for any more, and what is older than
     /// `history_us` anyway; returns whether anything is left.
     pub fn expire(&mut self, history_us: i64, now_us: i64) -> bool {
-        for (_, list) in &mut self.lists {
-            list.retain(|seen| seen.is_live(now_us) && seen.age_us(now_us) < history_us);
-        }
-        self.lists.retain(|(_, list)| !list.is_empty());
+        self.lists.retain(|seen| seen.is_live(now_us) && seen.age_us(now_us) < history_us);
         self.lapse_segments(now_us);
         !self.is_empty()
     }
@@ -253,18 +208,13 @@ impl Profile {
     /// Forgets what was shown until `floor_us`, that instant included, as if it had never been
     /// recorded. Segments stay: nothing says when they were given.
     pub fn forget_until(&mut self, floor_us: i64) {
-        for (_, list) in &mut self.lists {
-            list.retain(|seen| seen.at_us > floor_us);
-        }
-        self.lists.retain(|(_, list)| !list.is_empty());
+        self.lists.retain(|seen| seen.at_us > floor_us);
         self.fresh.retain(|(_, seen)| seen.at_us > floor_us);
     }
 
     /// Forgets what happened after `now_us`: the profile as it stood then.
     pub fn rewind(&mut self, now_us: i64) {
-        for (_, list) in &mut self.lists {
-            list.retain(|seen| seen.at_us <= now_us);
-        }
+        self.lists.retain(|seen| seen.at_us <= now_us);
     }
 }
 
