@@ -155,6 +155,9 @@ pub const PROFILE_FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 pub const PROFILE_PENDING_MAX: usize = 350_000;
 /// Bytes of exposures on disk, beyond twice the profiles themselves, that start a compaction.
 pub const PROFILE_JOURNAL_BYTES_MIN: u64 = 64 << 20;
+/// Bytes of profiles that one step of a compaction writes. There is one at each flush: 20 MB a
+/// second, twice what the mission's load adds to the journal.
+pub const PROFILE_FOLD_STEP_BYTES: usize = 4 << 20;
 /// Visitors of whom it is remembered until when they were forgotten, for as long as something
 /// that was shown before could count: with 48 bytes each some 5 MB. Above it the oldest goes.
 pub const FORGETS_REMEMBERED_MAX: usize = 100_000;

@@ -9,11 +9,13 @@
 mod batch;
 mod erase;
 mod floors;
+mod fold;
 mod journal;
 mod pending;
 mod state;
 #[cfg(test)]
 mod tests;
+mod visitors;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -36,9 +36,6 @@ pub(super) enum Told {
     Released(Exposure),
 }
 
-/// That, with whose it is.
-pub(super) type Shown = (VisitorKey, AdvertiserId, Told);
-
 /// Why a batch cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BatchError {
@@ -52,8 +49,17 @@ pub(super) enum BatchError {
     Damaged,
 }
 
+/// Bytes of an exposure's entry before the advertiser's name: tag, key, fields, length of the name.
+const HEAD_BYTES: usize = 1 + KEY_BYTES + 3 * size_of::<u64>() + 3 * size_of::<u32>() + 1;
+
 /// A batch that is being written.
 pub(super) struct Batch(Vec<u8>);
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Batch {
     /// One with nothing in it yet.
@@ -64,6 +70,33 @@ impl Batch {
     /// What to write down.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Whether nothing is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// Takes out everything; its memory stays.
+    pub(super) fn clear(&mut self) {
+        self.0.truncate(1);
+    }
+
+    /// Adds all that is in `other`.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0[1..]);
+    }
+
+    /// Overwrites what is said of the visitor; returns whether there was anything.
+    pub(super) fn erase(&mut self, visitor: VisitorKey) -> bool {
+        // What was just written can be read.
+        erase(&mut self.0, |of| of == visitor).unwrap_or(false)
+    }
+
+    /// Of whom it says something; a visitor may be named more than once.
+    pub(super) fn visitors(&self) -> Vec<VisitorKey> {
+        let entries = Entries::of(&self.0).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.0)).collect()
     }
 
     /// Adds one exposure.
@@ -78,12 +111,10 @@ impl Batch {
     }
 
     /// Adds what there is to write.
-    pub(super) fn add_told(&mut self, (visitor, advertiser, told): &Shown) {
+    pub(super) fn add_told(&mut self, visitor: VisitorKey, advertiser: &AdvertiserId, told: &Told) {
         match told {
-            Told::Shown(shown) => self.add_exposure(*visitor, advertiser, shown),
-            Told::Released(shown) => {
-                self.add_showing(TAG_RELEASED, *visitor, advertiser, shown);
-            }
+            Told::Shown(shown) => self.add_exposure(visitor, advertiser, shown),
+            Told::Released(shown) => self.add_showing(TAG_RELEASED, visitor, advertiser, shown),
         }
     }
 
@@ -94,15 +125,26 @@ impl Batch {
         advertiser: &AdvertiserId,
         shown: &Exposure,
     ) {
-        self.0.push(tag);
-        self.0.extend(key_bytes(visitor));
-        self.0.extend(shown.at_us.to_le_bytes());
-        self.0.extend(shown.life_us.to_le_bytes());
-        self.0.extend(shown.decision.to_le_bytes());
-        self.0.extend(shown.zone.0.to_le_bytes());
-        self.0.extend(shown.campaign.0.to_le_bytes());
-        self.0.extend(shown.ad.0.to_le_bytes());
-        self.add_name(advertiser.as_str());
+        let name = name_bytes(advertiser.as_str());
+        let mut head = [0; HEAD_BYTES];
+        let mut rest = head.as_mut_slice();
+        let mut put = |bytes: &[u8]| {
+            let (place, left) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+            place.copy_from_slice(bytes);
+            rest = left;
+        };
+        put(&[tag]);
+        put(&key_bytes(visitor));
+        put(&shown.at_us.to_le_bytes());
+        put(&shown.life_us.to_le_bytes());
+        put(&shown.decision.to_le_bytes());
+        put(&shown.zone.0.to_le_bytes());
+        put(&shown.campaign.0.to_le_bytes());
+        put(&shown.ad.0.to_le_bytes());
+        put(&[name.0]);
+        self.0.reserve(HEAD_BYTES + name.1.len());
+        self.0.extend_from_slice(&head);
+        self.0.extend_from_slice(name.1);
     }
 
     /// Adds the visitor's segments, all of them; none: they are gone.
@@ -118,13 +160,19 @@ impl Batch {
         }
     }
 
-    /// Ids and names of segments have at most 128 bytes; what is longer could not have come in.
     fn add_name(&mut self, name: &str) {
-        let name = name.as_bytes();
-        let len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+        let (len, name) = name_bytes(name);
         self.0.push(len);
-        self.0.extend(&name[..usize::from(len)]);
+        self.0.extend_from_slice(name);
     }
+}
+
+/// A name with its length before it. Ids and names of segments have at most 128 bytes; what is
+/// longer could not have come in.
+fn name_bytes(name: &str) -> (u8, &[u8]) {
+    let name = name.as_bytes();
+    let len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+    (len, &name[..usize::from(len)])
 }
 
 /// The key as it stands in every entry.
@@ -339,8 +387,8 @@ mod tests {
         let (mut batch, x) = (Batch::new(), AdvertiserId::from("x"));
         let held = Exposure { is_held: true, ..exposure() };
         batch.add_exposure(VISITOR, &x, &held);
-        batch.add_told(&(VISITOR, x.clone(), Told::Released(held)));
-        batch.add_told(&(OTHER, x, Told::Shown(exposure())));
+        batch.add_told(VISITOR, &x, &Told::Released(held));
+        batch.add_told(OTHER, &x, &Told::Shown(exposure()));
         let all = [
             (VISITOR, Entry::Exposure("x", held)),
             (VISITOR, Entry::Released("x", held)),

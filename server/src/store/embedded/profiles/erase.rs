@@ -104,7 +104,8 @@ impl Journal {
             let last = self.database.write_blocking(|writer| {
                 writer.query_row(table.last, [], |row| row.get::<_, i64>(0)).map_err(failed)
             })?;
-            let mut at = 0;
+            // Rows of profiles may be below 0, see `fold`.
+            let mut at = i64::MIN;
             while at < last {
                 let step = |writer: &mut Connection| erase_step(writer, table, at, last, erasing);
                 at = self.database.write_blocking(step)?;

@@ -1,5 +1,5 @@
 //! The writer of the profiles: a thread that appends what is new to a journal, folds everything
-//! into whole profiles now and then, and reads it back at a start.
+//! into whole profiles now and then (see `fold`), and reads it back at a start.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -12,14 +12,14 @@ use slotwise_core::model::Profile;
 use tokio::sync::{mpsc, oneshot};
 
 use super::batch::{Batch, BatchError, Entries, Entry};
+use super::fold::Fold;
+use super::pending::Taken;
 use super::state::State;
 use super::{Forget, ReSegment};
-use crate::limits::{PROFILE_FLUSH_INTERVAL, PROFILE_JOURNAL_BYTES_MIN, PROFILE_SWEEP_INTERVAL};
+use crate::limits::{PROFILE_FLUSH_INTERVAL, PROFILE_FOLD_STEP_BYTES, PROFILE_SWEEP_INTERVAL};
 use crate::ports::{Forgotten, StoreError, VisitorKey};
 use crate::store::embedded::database::{Database, failed};
 
-/// Bytes of one part of the folded profiles.
-const PART_BYTES: usize = 4 << 20;
 /// Commands that the writer is told of at once; further callers wait for room.
 pub(super) const COMMANDS_WAITING_MAX: usize = 64;
 
@@ -39,14 +39,29 @@ pub(super) enum Command {
 pub(super) struct Journal {
     pub(super) database: Database,
     pub(super) state: Arc<State>,
-    bytes: u64,
-    folded_bytes: u64,
+    /// Bytes of the journal.
+    pub(super) bytes: u64,
+    /// Bytes of the profiles when they were last folded.
+    pub(super) folded_bytes: u64,
+    /// The fold that is under way.
+    pub(super) folding: Option<Fold>,
+    /// What is being written, and the batch that it becomes.
+    taken: Taken,
+    batch: Batch,
 }
 
 impl Journal {
     /// Reads everything that `database` holds into `state`, and brings it to today's format.
     pub(super) fn open(database: Database, state: Arc<State>) -> Result<Self, StoreError> {
-        let mut journal = Self { database, state, bytes: 0, folded_bytes: 0 };
+        let mut journal = Self {
+            database,
+            state,
+            bytes: 0,
+            folded_bytes: 0,
+            folding: None,
+            taken: Taken::default(),
+            batch: Batch::new(),
+        };
         let until_us = "SELECT max(until_us) FROM forgotten";
         let until_us = journal.database.write_blocking(|writer| {
             writer.query_row(until_us, [], |row| row.get(0)).map_err(failed)
@@ -73,9 +88,8 @@ impl Journal {
                 self.state.sweep();
                 swept = Instant::now();
             }
-            let many = PROFILE_JOURNAL_BYTES_MIN.max(2 * self.folded_bytes);
-            if self.bytes > many
-                && let Err(error) = self.fold()
+            if self.is_fold_due()
+                && let Err(error) = self.fold_step(PROFILE_FOLD_STEP_BYTES)
             {
                 tracing::error!(%error, "profiles could not be folded; the journal grows");
             }
@@ -115,25 +129,24 @@ impl Journal {
     }
 
     pub(super) fn write_pending(&mut self) -> Result<(), StoreError> {
-        let shown = self.state.pending.take();
-        if shown.is_empty() {
+        self.state.pending.take(&mut self.taken);
+        self.batch.clear();
+        self.taken.batches().for_each(|part| self.batch.append(part));
+        if self.batch.is_empty() {
             return Ok(());
         }
-        let mut batch = Batch::new();
-        shown.iter().for_each(|told| batch.add_told(told));
-        self.append(&batch).inspect_err(|_| {
-            // Kept for the next try, in front of what came meanwhile.
-            self.state.pending.put_back(shown);
-        })
-    }
-
-    fn append(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let body = batch.bytes();
-        self.database.write_blocking(|writer| {
-            writer.execute("INSERT INTO journal (body) VALUES (?1)", params![body]).map_err(failed)
-        })?;
-        self.bytes += body.len() as u64;
-        Ok(())
+        match append(&self.database, &self.batch) {
+            Ok(bytes) => {
+                self.bytes += bytes;
+                self.taken.clear();
+                Ok(())
+            }
+            Err(error) => {
+                // Kept for the next try, in front of what came meanwhile.
+                self.state.pending.put_back(&mut self.taken);
+                Err(error)
+            }
+        }
     }
 
     /// First on disk, then in memory: a change that fails has not happened. Nobody else changes
@@ -153,7 +166,8 @@ impl Journal {
         for (visitor, profile) in &changed {
             batch.add_segments(*visitor, profile.segments());
         }
-        let written = if changed.is_empty() { Ok(()) } else { self.append(&batch) };
+        let written = if changed.is_empty() { Ok(0) } else { append(&self.database, &batch) };
+        let written = written.map(|bytes| self.bytes += bytes);
         if written.is_ok() {
             for (visitor, profile) in changed {
                 self.state.set_segments(visitor, profile.segments().to_vec());
@@ -186,60 +200,6 @@ impl Journal {
         profile.update_segments(add, remove, ask.now_us).map_err(full)
     }
 
-    /// Writes every profile whole, part by part, and then forgets the journal so far. Between the
-    /// parts the journal goes on; what is shown meanwhile may be in both. A fold that is cut off
-    /// leaves a part of a generation behind, which says nothing but what the journal says, too.
-    pub(super) fn fold(&mut self) -> Result<(), StoreError> {
-        let number = |sql: &'static str| {
-            self.database.write_blocking(|writer| {
-                writer.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed)
-            })
-        };
-        let last = number("SELECT coalesce(max(batch), 0) FROM journal")?;
-        let generation = number("SELECT coalesce(max(generation), 0) + 1 FROM profiles")?;
-        let visitors: Vec<VisitorKey> =
-            self.state.visitors.iter().map(|visitor| *visitor.key()).collect();
-        let (mut part, mut bytes) = (Batch::new(), 0);
-        for visitor in visitors {
-            if let Some(profile) = self.state.visitors.get(&visitor) {
-                for (advertiser, list) in profile.lists() {
-                    list.iter().for_each(|shown| part.add_exposure(visitor, advertiser, shown));
-                }
-                if !profile.segments().is_empty() {
-                    part.add_segments(visitor, profile.segments());
-                }
-            }
-            if part.bytes().len() >= PART_BYTES {
-                bytes += self.write_part(generation, &part)?;
-                part = Batch::new();
-                self.write_pending()?;
-            }
-        }
-        bytes += self.write_part(generation, &part)?;
-        self.database.write_blocking(|writer| {
-            let tx = writer.transaction().map_err(failed)?;
-            tx.execute("DELETE FROM profiles WHERE generation < ?1", params![generation])
-                .map_err(failed)?;
-            tx.execute("DELETE FROM journal WHERE batch <= ?1", params![last]).map_err(failed)?;
-            tx.commit().map_err(failed)
-        })?;
-        (self.folded_bytes, self.bytes) = (bytes, 0);
-        Ok(())
-    }
-
-    fn write_part(&self, generation: i64, part: &Batch) -> Result<u64, StoreError> {
-        let body = part.bytes();
-        self.database.write_blocking(|writer| {
-            writer
-                .execute(
-                    "INSERT INTO profiles (generation, body) VALUES (?1, ?2)",
-                    params![generation, body],
-                )
-                .map_err(failed)
-        })?;
-        Ok(body.len() as u64)
-    }
-
     /// Returns whether all of it is in today's format. In the order in which it was written: the
     /// last word on a visitor's segments holds.
     fn read_back(&mut self) -> Result<bool, StoreError> {
@@ -248,7 +208,8 @@ impl Journal {
         let (mut sizes, mut is_of_today) = ([0_u64; 2], true);
         self.database.write_blocking(|writer| {
             let tables = [
-                "SELECT body FROM profiles ORDER BY part",
+                // Those below 0 are newer, see `fold`.
+                "SELECT body FROM profiles ORDER BY part < 0, part",
                 "SELECT body FROM journal ORDER BY batch",
             ];
             for (table, size) in tables.into_iter().zip(&mut sizes) {
@@ -276,13 +237,21 @@ impl Journal {
     }
 }
 
+/// Adds `batch` to the journal; returns its bytes.
+fn append(database: &Database, batch: &Batch) -> Result<u64, StoreError> {
+    let body = batch.bytes();
+    database.write_blocking(|writer| {
+        writer.execute("INSERT INTO journal (body) VALUES (?1)", params![body]).map_err(failed)
+    })?;
+    Ok(body.len() as u64)
+}
+
 /// Takes all that `batch` says, or nothing; returns whether it is in today's format.
 fn read_batch(state: &State, batch: &[u8], now_us: i64) -> Result<bool, BatchError> {
     let entries = Entries::of(batch)?;
     let is_tagged = entries.is_tagged;
     for (visitor, entry) in entries.collect::<Result<Vec<_>, _>>()? {
-        let mut profile = state.visitors.entry(visitor).or_default();
-        match entry {
+        state.read_back(visitor, |profile| match entry {
             Entry::Exposure(advertiser, shown) => {
                 // A list that is full of what still counts is as capped as it can be.
                 let _ = profile.record(&advertiser.into(), shown, now_us);
@@ -292,7 +261,7 @@ fn read_batch(state: &State, batch: &[u8], now_us: i64) -> Result<bool, BatchErr
                 profile.release(&advertiser.into(), &shown);
             }
             Entry::Segments(segments) => profile.set_segments(segments),
-        }
+        });
     }
     Ok(is_tagged)
 }

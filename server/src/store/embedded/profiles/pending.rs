@@ -1,8 +1,11 @@
-//! What waits for the disk.
+//! What waits for the disk, as it will stand there: each decision writes its own part of a batch,
+//! and the writer has only to join them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::batch::Shown;
+use slotwise_core::model::AdvertiserId;
+
+use super::batch::{Batch, Told};
 use crate::limits::PROFILE_PENDING_MAX;
 use crate::ports::VisitorKey;
 
@@ -15,7 +18,19 @@ pub(super) struct Pending(Box<[Part]>);
 /// On cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Part(Mutex<Vec<Shown>>);
+struct Part(Mutex<Waiting>);
+
+/// What waits of the visitors of one part.
+#[derive(Default)]
+pub(super) struct Waiting {
+    batch: Batch,
+    /// Exposures in it, those that were erased since included.
+    len: usize,
+}
+
+/// What the writer has taken. Its memory is used again, so that nobody waits for a lock while
+/// memory is found.
+pub(super) struct Taken(Box<[Waiting]>);
 
 impl Default for Pending {
     fn default() -> Self {
@@ -23,43 +38,75 @@ impl Default for Pending {
     }
 }
 
+impl Default for Taken {
+    fn default() -> Self {
+        Self((0..PARTS).map(|_| Waiting::default()).collect())
+    }
+}
+
 impl Pending {
     /// What waits of the visitors who are kept together with this one.
-    pub(super) fn of(&self, visitor: VisitorKey) -> MutexGuard<'_, Vec<Shown>> {
+    pub(super) fn of(&self, visitor: VisitorKey) -> MutexGuard<'_, Waiting> {
         lock(&self.0[part_of(visitor)])
     }
 
-    /// Whether no more may be told of this visitor.
+    /// Whether no more may be told of this visitor: each part has its share of
+    /// [`PROFILE_PENDING_MAX`].
     pub(super) fn is_full(&self, visitor: VisitorKey) -> bool {
-        // As long as its own part has no more than its share, the others are not looked at.
-        self.of(visitor).len() >= PROFILE_PENDING_MAX / PARTS
-            && self.0.iter().map(|part| lock(part).len()).sum::<usize>() >= PROFILE_PENDING_MAX
+        self.of(visitor).len >= PROFILE_PENDING_MAX / PARTS
     }
 
-    /// Takes all of it.
-    pub(super) fn take(&self) -> Vec<Shown> {
-        let mut all = Vec::new();
-        for part in &*self.0 {
-            all.append(&mut lock(part));
+    /// Takes all of it; `taken` must be empty.
+    pub(super) fn take(&self, taken: &mut Taken) {
+        for (part, taken) in self.0.iter().zip(&mut taken.0) {
+            std::mem::swap(&mut *lock(part), taken);
         }
-        all
     }
 
-    /// Puts back what was taken, in front of what came meanwhile.
-    pub(super) fn put_back(&self, taken: Vec<Shown>) {
-        let mut parts: [Vec<Shown>; PARTS] = std::array::from_fn(|_| Vec::new());
-        for told in taken {
-            parts[part_of(told.0)].push(told);
-        }
-        for (part, taken) in self.0.iter().zip(parts) {
-            lock(part).splice(0..0, taken);
+    /// Puts back what was taken, in front of what came meanwhile; `taken` is empty then.
+    pub(super) fn put_back(&self, taken: &mut Taken) {
+        for (part, taken) in self.0.iter().zip(&mut taken.0) {
+            let mut waiting = lock(part);
+            taken.batch.append(&waiting.batch);
+            taken.len += waiting.len;
+            std::mem::swap(&mut *waiting, taken);
+            taken.clear();
         }
     }
 
     /// Whom something waits of; a visitor may be named more than once.
     pub(super) fn visitors(&self) -> Vec<VisitorKey> {
-        let of_part = |part| lock(part).iter().map(|(of, ..)| *of).collect::<Vec<_>>();
-        self.0.iter().flat_map(of_part).collect()
+        self.0.iter().flat_map(|part| lock(part).batch.visitors()).collect()
+    }
+}
+
+impl Waiting {
+    /// Adds what there is to write of the visitor.
+    pub(super) fn tell(&mut self, visitor: VisitorKey, advertiser: &AdvertiserId, told: &Told) {
+        self.batch.add_told(visitor, advertiser, told);
+        self.len += 1;
+    }
+
+    /// Drops what waits of the visitor; returns whether anything did.
+    pub(super) fn erase(&mut self, visitor: VisitorKey) -> bool {
+        self.batch.erase(visitor)
+    }
+
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.len = 0;
+    }
+}
+
+impl Taken {
+    /// The batches that were taken.
+    pub(super) fn batches(&self) -> impl Iterator<Item = &Batch> {
+        self.0.iter().map(|taken| &taken.batch)
+    }
+
+    /// It is written.
+    pub(super) fn clear(&mut self) {
+        self.0.iter_mut().for_each(Waiting::clear);
     }
 }
 
@@ -69,6 +116,6 @@ fn part_of(visitor: VisitorKey) -> usize {
     usize::from(visitor.visitor.to_le_bytes()[0]) % PARTS
 }
 
-fn lock(part: &Part) -> MutexGuard<'_, Vec<Shown>> {
+fn lock(part: &Part) -> MutexGuard<'_, Waiting> {
     part.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,11 @@
 //! What the callers and the writer share: the profiles in memory, and what waits for the disk.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
+use hashbrown::hash_map::Entry;
 use slotwise_core::decide::Strict;
 use slotwise_core::model::{AdvertiserId, Exposure, Profile, Segment};
 use tokio::sync::watch;
@@ -14,17 +14,19 @@ use super::Forget;
 use super::batch::Told;
 use super::floors::Floors;
 use super::pending::Pending;
+use super::visitors::{Key, Visitors};
 use crate::limits::{HISTORY, VISITORS_MAX};
 use crate::ports::{Admission, Clock, StoreError, VisitorKey};
 
-/// Shards of the map: so many that folding one of them into bytes, under its lock, stays below a
-/// millisecond at a million visitors.
-const SHARDS: usize = 1_024;
+thread_local! {
+    /// Where a decision of this thread keeps what it records until it is told.
+    static FRESH: Cell<Vec<(AdvertiserId, Exposure)>> = const { Cell::new(Vec::new()) };
+}
 
 /// The profiles of this process. Whoever needs both takes a visitor's lock first, and then that
 /// of what is pending.
 pub(super) struct State {
-    pub(super) visitors: DashMap<VisitorKey, Profile>,
+    pub(super) visitors: Visitors,
     pub(super) stopping: AtomicBool,
     /// How many visitors have been forgotten, here and on the disk.
     pub(super) forgets: watch::Sender<u64>,
@@ -40,7 +42,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            visitors: DashMap::with_shard_amount(SHARDS),
+            visitors: Visitors::default(),
             stopping: AtomicBool::new(false),
             forgets: watch::Sender::default(),
             degraded: watch::Sender::default(),
@@ -57,7 +59,7 @@ impl State {
 
     /// A copy of the visitor's profile.
     pub(super) fn copy(&self, visitor: VisitorKey) -> Option<Profile> {
-        self.visitors.get(&visitor).map(|known| known.clone())
+        self.visitors.of(visitor).get(&Key::from(visitor)).cloned()
     }
 
     /// Runs `admission` under the visitor's lock, and keeps what it recorded.
@@ -69,22 +71,46 @@ impl State {
         if self.pending.is_full(visitor) {
             return Err(StoreError::Full("the disk is too slow for the exposures"));
         }
-        match self.visitors.entry(visitor) {
+        match self.visitors.of(visitor).entry(visitor.into()) {
             Entry::Occupied(mut known) => {
-                admission.admit(known.get_mut(), Strict::Local);
-                self.keep_fresh(visitor, known.get_mut());
+                self.record(visitor, known.get_mut(), admission);
             }
             Entry::Vacant(unknown) => {
                 self.expect_room()?;
                 let mut profile = Profile::default();
-                admission.admit(&mut profile, Strict::Local);
-                if self.keep_fresh(visitor, &mut profile) {
+                if self.record(visitor, &mut profile, admission) {
                     unknown.insert(profile);
                     self.visitors_len.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Runs `admission`, and hands what it recorded to the writer; returns whether that is
+    /// anything.
+    fn record(
+        &self,
+        visitor: VisitorKey,
+        profile: &mut Profile,
+        admission: &mut dyn Admission,
+    ) -> bool {
+        profile.keep_fresh_in(FRESH.take());
+        admission.admit(profile, Strict::Local);
+        let mut fresh = profile.take_fresh();
+        self.floor(visitor, profile, &mut fresh);
+        if !fresh.is_empty() {
+            // Under the visitor's lock, so that a forget finds it both in the profile and here, or
+            // in neither.
+            let mut pending = self.pending.of(visitor);
+            for (advertiser, shown) in &fresh {
+                pending.tell(visitor, advertiser, &Told::Shown(*shown));
+            }
+        }
+        let is_any = !fresh.is_empty();
+        fresh.clear();
+        FRESH.set(fresh);
+        is_any
     }
 
     /// Records that the ad was seen. What was shown until [`Floors::known_until`] may be of a
@@ -115,10 +141,12 @@ impl State {
         showing: Exposure,
     ) {
         // Under the visitor's lock, so that the disk hears of it after what took the place.
-        if let Some(mut known) = self.visitors.get_mut(&visitor)
-            && known.release(advertiser, &showing)
+        let mut shard = self.visitors.of(visitor);
+        if shard
+            .get_mut(&Key::from(visitor))
+            .is_some_and(|known| known.release(advertiser, &showing))
         {
-            self.pending.of(visitor).push((visitor, advertiser.clone(), Told::Released(showing)));
+            self.pending.of(visitor).tell(visitor, advertiser, &Told::Released(showing));
         }
     }
 
@@ -127,22 +155,19 @@ impl State {
         self.floors.know(until_us);
     }
 
-    /// Hands what was just recorded to the writer; returns whether there is anything. Under the
-    /// visitor's lock, so that a forget finds it both in the profile and here, or in neither.
-    fn keep_fresh(&self, visitor: VisitorKey, profile: &mut Profile) -> bool {
-        let mut fresh = profile.take_fresh();
-        let Some(oldest_us) = fresh.iter().map(|(_, shown)| shown.at_us).min() else {
-            return false;
-        };
-        if let Some(floor_us) = self.floors.above(visitor, oldest_us) {
+    /// Drops what was shown until the visitor was last forgotten.
+    fn floor(
+        &self,
+        visitor: VisitorKey,
+        profile: &mut Profile,
+        fresh: &mut Vec<(AdvertiserId, Exposure)>,
+    ) {
+        let oldest_us = fresh.iter().map(|(_, shown)| shown.at_us).min();
+        let floor_us = oldest_us.and_then(|oldest_us| self.floors.above(visitor, oldest_us));
+        if let Some(floor_us) = floor_us {
             profile.forget_until(floor_us);
             fresh.retain(|(_, shown)| shown.at_us > floor_us);
         }
-        let is_any = !fresh.is_empty();
-        let told = |(advertiser, shown)| (visitor, advertiser, Told::Shown(shown));
-        let shown = fresh.into_iter().map(told);
-        self.pending.of(visitor).extend(shown);
-        is_any
     }
 
     /// Sees that there is room for a visitor who is not known yet.
@@ -155,15 +180,17 @@ impl State {
 
     /// The visitor has these segments now.
     pub(super) fn set_segments(&self, visitor: VisitorKey, segments: Vec<Segment>) {
-        match self.visitors.entry(visitor) {
-            Entry::Occupied(mut known) => known.get_mut().set_segments(segments),
-            Entry::Vacant(unknown) => {
-                let mut profile = Profile::default();
-                profile.set_segments(segments);
-                unknown.insert(profile);
-                self.visitors_len.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        self.read_back(visitor, |profile| profile.set_segments(segments));
+    }
+
+    /// Changes the visitor's profile as the disk says.
+    pub(super) fn read_back(&self, visitor: VisitorKey, change: impl FnOnce(&mut Profile)) {
+        let mut shard = self.visitors.of(visitor);
+        let profile = shard.entry(visitor.into()).or_insert_with(|| {
+            self.visitors_len.fetch_add(1, Ordering::Relaxed);
+            Profile::default()
+        });
+        change(profile);
     }
 
     /// Removes the visitors from memory, and drops what waits for the disk; returns those of whom
@@ -172,13 +199,10 @@ impl State {
         forgets.iter().for_each(|forget| self.floors.raise(forget));
         let mut held = Vec::new();
         for visitor in self.meant_by(forgets) {
-            let entry = self.visitors.entry(visitor);
-            let mut pending = self.pending.of(visitor);
-            let before = pending.len();
-            pending.retain(|(of, ..)| *of != visitor);
-            let mut is_held = pending.len() < before;
-            if let Entry::Occupied(known) = entry {
-                is_held |= !known.remove().is_empty();
+            let mut shard = self.visitors.of(visitor);
+            let mut is_held = self.pending.of(visitor).erase(visitor);
+            if let Some(known) = shard.remove(&Key::from(visitor)) {
+                is_held |= !known.is_empty();
                 self.visitors_len.fetch_sub(1, Ordering::Relaxed);
             }
             if is_held {
@@ -198,7 +222,9 @@ impl State {
         if forgets.iter().any(|forget| forget.account.is_none()) {
             let is_meant = |visitor: &VisitorKey| forgets.iter().any(|f| f.means(*visitor));
             meant.extend(self.pending.visitors().into_iter().filter(is_meant));
-            meant.extend(self.visitors.iter().map(|known| *known.key()).filter(is_meant));
+            for shard in self.visitors.shards() {
+                meant.extend(shard.keys().copied().map(VisitorKey::from).filter(is_meant));
+            }
         }
         meant
     }
@@ -207,8 +233,11 @@ impl State {
     pub(super) fn sweep(&self) {
         let now_us = self.now_us();
         let history_us = i64::try_from(HISTORY.as_micros()).unwrap_or(i64::MAX);
-        self.visitors.retain(|_, profile| profile.expire(history_us, now_us));
-        self.visitors_len.store(self.visitors.len(), Ordering::Relaxed);
+        for mut shard in self.visitors.shards() {
+            let before = shard.len();
+            shard.retain(|_, profile| profile.expire(history_us, now_us));
+            self.visitors_len.fetch_sub(before - shard.len(), Ordering::Relaxed);
+        }
         self.floors.expire(now_us.saturating_sub(history_us));
     }
 }

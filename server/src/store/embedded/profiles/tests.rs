@@ -206,7 +206,7 @@ fn what_only_the_disk_holds_is_something_held() {
     let mut disk = Disk::new();
     disk.show(visitor(1, 0), 1);
     disk.write();
-    disk.state.visitors.clear();
+    disk.state.visitors.shards().for_each(|mut shard| shard.clear());
     assert!(disk.forget(visitor(1, 0).visitor, Some(2)).unwrap().number == 1);
     assert!(disk.names(visitor(1, 0)), "another account's");
     assert!(disk.forget(visitor(1, 0).visitor, Some(1)).unwrap().held_something);
@@ -347,6 +347,119 @@ fn a_disk_that_fails_changes_no_segment_and_forgets_nobody_half() {
     assert!(!files_hold(disk.dir.path(), &key_bytes(visitor(1, 0))[KEY_BYTES - 16..]));
     disk.add_segment(visitor(1, 0), "b/2").unwrap();
     assert_eq!(segments(&disk.reopened()), 1);
+}
+
+/// In a shard of its own, unlike those of [`visitor`].
+fn apart(n: u16) -> VisitorKey {
+    VisitorKey { account: AccountSerial(1), visitor: u128::from(n) << 113 | u128::from(n) }
+}
+
+/// Wherever a fold is cut off, and whatever happens between its steps, a start finds what was known.
+#[test]
+fn a_fold_in_steps_loses_nothing_of_what_happens_between_them() {
+    const VISITORS: u16 = 60;
+    const STEP_BYTES: usize = 150;
+    let held = |decision| Exposure { is_held: true, ..exposure(decision) };
+    let record = |disk: &Disk, n, shown| {
+        let mut admission = |profile: &mut Profile| {
+            profile.record(&"x".into(), shown, NOW_US).unwrap();
+        };
+        disk.state.admit(apart(n), &mut admission).unwrap();
+    };
+    let (mut cut, mut is_done) = (0, false);
+    while !is_done {
+        let mut disk = Disk::new();
+        for n in 0..VISITORS {
+            record(&disk, n, exposure(1));
+            record(&disk, n, held(2));
+            if n % 8 == 0 {
+                disk.add_segment(apart(n), "a/1").unwrap();
+                disk.write();
+            }
+        }
+        disk.journal.fold().unwrap();
+        disk.write();
+        for step in 0..cut {
+            let n = u16::try_from(step * 7 % usize::from(VISITORS)).unwrap();
+            match step % 5 {
+                0 => record(&disk, n, Exposure { at_us: NOW_US + 1, ..exposure(3) }),
+                1 => disk.state.release(apart(n), &"x".into(), held(2)),
+                2 => drop(disk.add_segment(apart(n), "b/2").unwrap()),
+                3 => drop(disk.forget(apart(n).visitor, None).unwrap()),
+                _ => disk.write(),
+            }
+            is_done = disk.journal.fold_step(STEP_BYTES).unwrap();
+            if is_done {
+                break;
+            }
+        }
+        disk.write();
+        let known =
+            |disk: &Disk| (0..VISITORS).map(|n| disk.state.copy(apart(n))).collect::<Vec<_>>();
+        let before = known(&disk);
+        disk = disk.reopened();
+        assert_eq!(known(&disk), before, "cut off after {cut} steps");
+        disk.journal.fold().unwrap();
+        assert_eq!(known(&disk.reopened()), before, "and folded anew after {cut} steps");
+        cut += if cut < 3 { 1 } else { 9 };
+    }
+    assert!(cut > 40, "the steps were too large to be cut between them: {cut}");
+}
+
+/// As an older slotwise folded it: parts of any visitors, numbered from 1.
+#[test]
+fn parts_of_before_give_way_to_a_row_for_each_shard() {
+    let disk = Disk::new();
+    let by_hand = |sql: &str| {
+        let by_hand = Connection::open(disk.dir.path().join("profiles.sqlite")).unwrap();
+        let mut part = super::batch::Batch::new();
+        part.add_exposure(apart(1), &"x".into(), &exposure(1));
+        part.add_segments(apart(1), &[Segment { name: "a/1".to_owned(), expires_us: NOW_US + 1 }]);
+        by_hand.execute(sql, [part.bytes()]).unwrap();
+    };
+    by_hand("INSERT INTO profiles (part, generation, body) VALUES (1, 7, ?1)");
+    let mut disk = disk.reopened();
+    disk.add_segment(apart(1), "b/2").unwrap();
+    disk.journal.fold().unwrap();
+    // A crash just before they went would have left them.
+    let left = Connection::open(disk.dir.path().join("profiles.sqlite")).unwrap();
+    let count = "SELECT count(*) FROM profiles WHERE part >= 0";
+    assert_eq!(left.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    let mut part = super::batch::Batch::new();
+    part.add_segments(apart(1), &[Segment { name: "a/1".to_owned(), expires_us: NOW_US + 1 }]);
+    let sql = "INSERT INTO profiles (part, generation, body) VALUES (1, 7, ?1)";
+    left.execute(sql, [part.bytes()]).unwrap();
+    drop(left);
+    let disk = disk.reopened();
+    let profile = disk.state.copy(apart(1)).unwrap();
+    assert_eq!(profile.list(&"x".into()), [exposure(1)]);
+    let segments: Vec<_> = profile.segments().iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(segments, ["a/1", "b/2"], "the newer word holds");
+}
+
+#[test]
+fn where_the_disk_does_not_follow_there_is_a_bound_and_it_opens_again() {
+    let mut disk = Disk::new();
+    let mut decision = 0;
+    let mut show = |disk: &Disk, visitor| {
+        decision += 1;
+        let shown = exposure(decision);
+        // One visitor has no room for so many: the same list is given up each time.
+        let mut admission = |profile: &mut Profile| {
+            *profile = Profile::default();
+            profile.record(&"x".into(), shown, NOW_US).unwrap();
+        };
+        disk.state.admit(visitor, &mut admission)
+    };
+    let mut told = 0;
+    while show(&disk, apart(0)).is_ok() {
+        told += 1;
+        assert!(told <= crate::limits::PROFILE_PENDING_MAX, "there is no bound");
+    }
+    assert!(matches!(show(&disk, apart(0)), Err(StoreError::Full(_))));
+    show(&disk, apart(1)).unwrap();
+    disk.write();
+    show(&disk, apart(0)).unwrap();
 }
 
 /// Whatever order they come in, a start finds what was known before it.
