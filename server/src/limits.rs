@@ -151,7 +151,8 @@ pub const VISITORS_MAX: usize = 10_000_000;
 /// A profile's exposures reach the disk within this.
 pub const PROFILE_FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 /// Exposures that wait for the disk. Five seconds of the mission's load; beyond it, capped ads
-/// are withheld until the disk has caught up.
+/// are withheld until the disk has caught up. Should visitors of one kind have filled it, the
+/// others have their share all the same, up to twice as many.
 pub const PROFILE_PENDING_MAX: usize = 350_000;
 /// Bytes of exposures on disk, beyond twice the profiles themselves, that start a compaction.
 pub const PROFILE_JOURNAL_BYTES_MIN: u64 = 64 << 20;
