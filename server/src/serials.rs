@@ -119,8 +119,12 @@ impl Serials {
     }
 
     /// Takes an ad in, or what became of it.
-    pub fn put_ad(&self, ad: NamedAd) {
-        self.ads_of.entry(ad.campaign.clone()).or_default().insert(ad.serial);
+    pub fn put_ad(&self, mut ad: NamedAd) {
+        let mut of_campaign = self.ads_of.entry(ad.campaign.clone()).or_default();
+        of_campaign.insert(ad.serial);
+        // One text for all ads of a campaign.
+        ad.campaign.clone_from(of_campaign.key());
+        drop(of_campaign);
         self.ads.insert(ad.serial, Arc::new(ad));
     }
 }

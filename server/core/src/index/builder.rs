@@ -139,11 +139,12 @@ impl Builder {
         Ok(())
     }
 
-    fn put_zone(&mut self, zone: Zone) -> Result<(), Rejected> {
+    fn put_zone(&mut self, mut zone: Zone) -> Result<(), Rejected> {
         let Some(state) = self.sites.get_mut(&zone.site) else {
             let why = format!("its site {} is not there", zone.site);
             return Err(Rejected { key: Key::Zone(zone.site, zone.id), why });
         };
+        zone.site.clone_from(&state.site.id);
         let zone = Arc::new(zone);
         touch(&mut self.edits, &zone);
         state.zones.insert(zone.id.clone(), zone);
@@ -203,7 +204,9 @@ impl Builder {
         Ok(())
     }
 
-    fn put_ad(&mut self, ad: Ad) -> Result<(), Rejected> {
+    /// An ad's ids become those of the objects that they name: there are millions of ads, and each
+    /// brings a text of its own for each of them.
+    fn put_ad(&mut self, mut ad: Ad) -> Result<(), Rejected> {
         let reject =
             |ad: &Ad, why| Rejected { key: Key::Ad(ad.campaign.clone(), ad.unit.clone()), why };
         let Some(state) = self.campaigns.get(&ad.campaign) else {
@@ -232,6 +235,13 @@ impl Builder {
         if let (Some(place), false) = (missing, found) {
             let why = format!("its zone {}/{} is not there", place.site, place.zone);
             return Err(reject(&ad, why));
+        }
+        ad.campaign.clone_from(&campaign.id);
+        for place in &mut ad.placements {
+            if let Some(zone) = find_zone(&self.sites, &place.site, &place.zone) {
+                place.site.clone_from(&zone.site);
+                place.zone.clone_from(&zone.id);
+            }
         }
         let ad = Arc::new(ad);
         let old = self
