@@ -137,3 +137,99 @@ impl<'s> Top<'s> {
         self.wanted == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
+        // Few scores and arrivals, so that there are ties of both.
+        prop::collection::vec((0..12_u8, 0..40_u8), 0..1_500).prop_map(|drawn| {
+            let all = drawn.into_iter().zip(0..);
+            all.map(|((score, arrival), position)| Candidate {
+                position,
+                score: f64::from(score),
+                matched: 0,
+                tier: 0,
+                arrival: f64::from(arrival),
+            })
+            .collect()
+        })
+    }
+
+    /// The order, said again: score, then who came first, then position.
+    fn sorted(mut all: Vec<Candidate>) -> Vec<u32> {
+        all.sort_by(|a, b| {
+            (b.score, a.arrival, a.position)
+                .partial_cmp(&(a.score, b.arrival, b.position))
+                .unwrap_or(Ordering::Equal)
+        });
+        all.iter().map(|candidate| candidate.position).collect()
+    }
+
+    proptest! {
+        /// Few and many wanted, behind what an earlier tier found.
+        #[test]
+        fn the_best_are_kept_in_their_order(
+            all in candidates(),
+            wanted in prop_oneof![1..6_usize, 120..140_usize, 200..500_usize],
+            before in 0..3_u32,
+        ) {
+            let earlier = |position| Candidate {
+                position, score: 0.0, matched: 0, tier: 1, arrival: 0.0,
+            };
+            let mut ranking: Ranking = (0..before).map(|n| earlier(10_000 + n)).collect();
+            let mut top = Top::new(&mut ranking, wanted);
+            for candidate in &all {
+                let is_taken = top.takes(candidate.score, candidate.arrival);
+                if top.is_full() {
+                    let is_better = (candidate.score, -candidate.arrival) > (top.bar(), -top.latest());
+                    prop_assert_eq!(is_taken, is_better);
+                } else {
+                    prop_assert!(is_taken);
+                }
+                if is_taken {
+                    top.push(*candidate);
+                }
+                if top.is_full() {
+                    // The bar is that of one that is kept, with as many as wanted at or above it.
+                    let (bar, latest) = (top.bar(), top.latest());
+                    let kept = &top.ranking[before as usize..];
+                    let reaches = |one: &&Candidate| (one.score, -one.arrival) >= (bar, -latest);
+                    prop_assert!(kept.iter().any(|one| (one.score, one.arrival) == (bar, latest)));
+                    prop_assert!(kept.iter().filter(reaches).count() >= wanted);
+                }
+            }
+            let is_done = top.is_done();
+            prop_assert_eq!(is_done, all.len() >= wanted);
+            let found: Vec<_> = ranking.iter().map(|one| one.position).collect();
+            let (first, found) = found.split_at(before as usize);
+            let earlier: Vec<_> = (0..before).map(|n| 10_000 + n).collect();
+            prop_assert_eq!(first, &earlier);
+            let mut best = sorted(all);
+            best.truncate(wanted);
+            prop_assert_eq!(found, &best);
+        }
+    }
+
+    #[test]
+    fn what_comes_with_the_last_of_the_best_is_not_better() {
+        let one = Candidate { position: 1, score: 2.0, matched: 0, tier: 0, arrival: 0.5 };
+        let mut ranking = Ranking::new();
+        let mut top = Top::new(&mut ranking, 1);
+        top.push(one);
+        assert!(top.takes(2.0, 0.25));
+        assert!(!top.takes(2.0, 0.5));
+        assert_eq!((top.bar(), top.latest()), (2.0, 0.5));
+    }
+
+    #[test]
+    fn only_itself_is_equal() {
+        let one = Candidate { position: 1, score: 2.0, matched: 0, tier: 0, arrival: 0.5 };
+        assert_eq!(one, one);
+        assert_ne!(one, Candidate { position: 2, ..one });
+        assert_ne!(one, Candidate { arrival: 0.25, ..one });
+    }
+}

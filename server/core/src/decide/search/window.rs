@@ -191,3 +191,51 @@ impl Passed {
         self.left
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ROWS: usize = 4;
+
+    proptest! {
+        /// Three digits hold seven matches.
+        #[test]
+        fn counts_are_those_of_a_plain_list(
+            added in prop::collection::vec((0..ROWS, any::<u64>()), 0..7),
+        ) {
+            let mut window = Window::<3, ROWS>::new();
+            let mut counts = [[0_usize; 64]; ROWS];
+            for (row, ads) in added {
+                window.add(row, ads);
+                counts[row].iter_mut().enumerate().for_each(|(ad, count)| {
+                    *count += (ads >> ad & 1) as usize;
+                });
+            }
+            let ads_of = |row: usize, is_meant: &dyn Fn(usize) -> bool| {
+                let ads = counts[row].iter().enumerate().filter(|(_, count)| is_meant(**count));
+                ads.fold(0_u64, |ads, (ad, _)| ads | 1 << ad)
+            };
+            for matches in 0..8 {
+                let mut hits = [0; ROWS];
+                window.at_least(matches, &mut hits);
+                for (row, hit) in hits.into_iter().enumerate() {
+                    prop_assert_eq!(hit, ads_of(row, &|count| count >= matches));
+                    prop_assert_eq!(window.with_just(matches, row), ads_of(row, &|count| count == matches));
+                }
+            }
+            for (row, counts) in counts.iter().enumerate() {
+                for (ad, count) in (0..).zip(counts) {
+                    prop_assert_eq!(window.count(row, ad), *count);
+                }
+            }
+            window.clear(2);
+            let mut hits = [0; ROWS];
+            window.at_least(1, &mut hits);
+            prop_assert_eq!(hits[..2].to_vec(), vec![0; 2]);
+            prop_assert_eq!(hits[3], ads_of(3, &|count| count >= 1));
+        }
+    }
+}
