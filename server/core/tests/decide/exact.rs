@@ -192,3 +192,42 @@ fn all_but_the_last_have_been_seen() {
         }
     }
 }
+
+/// Ads are counted 64 at a time, and a tier begins anywhere among them: its neighbours of the tier
+/// above are not its own, nor do those of its best that match nothing come twice.
+#[test]
+fn a_tier_has_just_its_own_ads_wherever_it_begins() {
+    for above in [1, 63, 65, 70, 90] {
+        for dense in [1, 2, 50] {
+            let ad = |at: i64| {
+                let is_matched = at < above || (at >= above + 10 && at % dense == 0);
+                let price = if at < above { 1 } else { 1_000 };
+                ((4_000 - at) * price, if is_matched { vec!["a"] } else { vec![] })
+            };
+            let mut world = World::plain((0..3_000).map(ad).collect());
+            world
+                .campaigns
+                .push(crate::oracle::PlainCampaign { tier: 1, ..world.campaigns[0].clone() });
+            for ad in &mut world.ads[..usize::try_from(above).unwrap()] {
+                ad.campaign = 1;
+            }
+            check_some(&world, &["a"]);
+        }
+    }
+}
+
+/// A bar that was set by what came before is met or beaten by those of one price: by few matches, or
+/// by more of them among many that only equal it.
+#[test]
+fn more_matches_are_found_among_many_of_one_price() {
+    for (dearer, price) in [(0, 10), (100, 10), (100, 9), (100, 6)] {
+        for first in [0, 700, 2_500] {
+            let ad = |at: i64| {
+                let is_more = at >= first && at % 64 == 11;
+                let price = if at < dearer { 10 } else { price };
+                (price, if is_more { vec!["a", "b"] } else { vec!["a"] })
+            };
+            check_some(&World::plain((0..3_000).map(ad).collect()), &["a", "b", "x"]);
+        }
+    }
+}
