@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use smallvec::SmallVec;
 
 /// How often the waiting writer looks again: far below what an operator can see.
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
@@ -46,12 +47,31 @@ struct Epoch {
 #[derive(Debug)]
 pub struct Answers {
     of: Arc<Lane>,
-    /// Each epoch of which some were handed over, with how many; there are rarely more than two.
-    open: Mutex<Vec<(Arc<Epoch>, usize)>>,
+    open: Mutex<Open>,
     call_offs_seen: AtomicU64,
 }
 
-/// One answer on its way; dropped when it is with the transport, or is never to be.
+/// What was handed over to a connection.
+#[derive(Debug, Default)]
+struct Open {
+    /// Each epoch of which there is some; there are rarely more than two.
+    by_epoch: SmallVec<[OfEpoch; 2]>,
+    /// Nothing is written any more.
+    is_closed: bool,
+}
+
+/// The answers of one epoch that were handed over to a connection.
+#[derive(Debug)]
+struct OfEpoch {
+    epoch: Arc<Epoch>,
+    /// Still held by HTTP.
+    held: usize,
+    /// Let go by HTTP: their bytes are in a buffer of the connection, if they are to be sent.
+    buffered: usize,
+}
+
+/// One answer on its way; dropped when HTTP has put all of it into the connection's buffer, or
+/// never will. It counts until [`Answers::written`] says that the buffer is with the transport.
 #[derive(Debug)]
 pub struct Ticket {
     of: Arc<Answers>,
@@ -110,8 +130,14 @@ impl Lane {
             if Arc::ptr_eq(&epoch, &self.epoch.load()) {
                 return epoch;
             }
-            epoch.open.fetch_sub(1, Ordering::SeqCst);
+            epoch.end(1);
         }
+    }
+}
+
+impl Epoch {
+    fn end(&self, answers: usize) {
+        self.open.fetch_sub(answers as u64, Ordering::SeqCst);
     }
 }
 
@@ -128,17 +154,53 @@ impl Answers {
         if self.call_offs_seen.load(Ordering::Relaxed) == call_offs {
             return false;
         }
-        let called_off =
-            |(epoch, _): &(Arc<Epoch>, usize)| epoch.is_called_off.load(Ordering::SeqCst);
-        if unpoisoned(&self.open).iter().any(called_off) {
+        let called_off = |of: &OfEpoch| of.epoch.is_called_off.load(Ordering::SeqCst);
+        if unpoisoned(&self.open).by_epoch.iter().any(called_off) {
             return true;
         }
         self.call_offs_seen.store(call_offs, Ordering::Relaxed);
         false
     }
+
+    /// Everything that HTTP has let go of is with the transport.
+    pub fn written(&self) {
+        unpoisoned(&self.open).release();
+    }
+
+    /// The connection is over: nothing more is written.
+    pub fn close(&self) {
+        let mut open = unpoisoned(&self.open);
+        open.is_closed = true;
+        open.release();
+    }
+}
+
+impl Open {
+    fn of(&mut self, epoch: &Arc<Epoch>) -> &mut OfEpoch {
+        let at = self.by_epoch.iter().position(|of| Arc::ptr_eq(&of.epoch, epoch));
+        let at = at.unwrap_or_else(|| {
+            self.by_epoch.push(OfEpoch { epoch: Arc::clone(epoch), held: 0, buffered: 0 });
+            self.by_epoch.len() - 1
+        });
+        &mut self.by_epoch[at]
+    }
+
+    fn release(&mut self) {
+        self.by_epoch.retain(|of| {
+            of.epoch.end(std::mem::take(&mut of.buffered));
+            of.held > 0
+        });
+    }
 }
 
 impl Ticket {
+    /// A ticket for an answer that was begun after this one's, and is to be sent after it.
+    pub fn twin(&self) -> Self {
+        self.epoch.open.fetch_add(1, Ordering::SeqCst);
+        let (of, epoch) = (Arc::clone(&self.of), Arc::clone(&self.epoch));
+        Self { of, epoch, is_handed_over: false }
+    }
+
     /// To be called when the answer is made, before its connection gets it; false: it was called
     /// off meanwhile, and must not be sent.
     #[must_use]
@@ -146,39 +208,31 @@ impl Ticket {
         if self.is_handed_over {
             return true;
         }
-        let mut open = unpoisoned(&self.of.open);
-        match open.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &self.epoch)) {
-            Some((_, count)) => *count += 1,
-            None => open.push((Arc::clone(&self.epoch), 1)),
-        }
-        drop(open);
-        self.is_handed_over = true;
+        unpoisoned(&self.of.open).of(&self.epoch).held += 1;
         // Only now: what is called off from here on, the connection sees among its own.
-        let is_called_off = self.epoch.is_called_off.load(Ordering::SeqCst);
-        if is_called_off {
-            self.take_back();
+        self.is_handed_over = !self.epoch.is_called_off.load(Ordering::SeqCst);
+        if !self.is_handed_over {
+            let mut open = unpoisoned(&self.of.open);
+            open.of(&self.epoch).held -= 1;
+            open.by_epoch.retain(|of| of.held + of.buffered > 0);
         }
-        !is_called_off
-    }
-
-    fn take_back(&mut self) {
-        if !std::mem::take(&mut self.is_handed_over) {
-            return;
-        }
-        let mut open = unpoisoned(&self.of.open);
-        if let Some(at) = open.iter().position(|(known, _)| Arc::ptr_eq(known, &self.epoch)) {
-            open[at].1 -= 1;
-            if open[at].1 == 0 {
-                open.swap_remove(at);
-            }
-        }
+        self.is_handed_over
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.take_back();
-        self.epoch.open.fetch_sub(1, Ordering::SeqCst);
+        if !self.is_handed_over {
+            self.epoch.end(1);
+            return;
+        }
+        let mut open = unpoisoned(&self.of.open);
+        let of = open.of(&self.epoch);
+        of.held -= 1;
+        of.buffered += 1;
+        if open.is_closed {
+            open.release();
+        }
     }
 }
 
@@ -224,7 +278,56 @@ mod tests {
         // The next change has nothing to wait for, though the frozen answer is still there.
         in_flight.settle(Duration::from_secs(60));
         drop(stuck);
+        assert!(frozen.is_called_off(), "its bytes are in a buffer");
+        frozen.written();
         assert!(!frozen.is_called_off(), "a connection that got rid of it goes on");
+    }
+
+    /// What HTTP has put into a buffer may wait there for a peer that takes nothing.
+    #[test]
+    fn an_answer_counts_until_its_bytes_are_written_or_its_connection_is_over() {
+        for is_written in [true, false] {
+            let in_flight = InFlight::default();
+            let lane = in_flight.lane();
+            let connection = lane.connection();
+            let (mut first, mut second) = (connection.begin(), connection.begin());
+            let epoch = lane.epoch.load_full();
+            let open = || epoch.open.load(Ordering::SeqCst);
+            assert!(first.hand_over() && second.hand_over());
+            drop(first);
+            assert_eq!(open(), 2, "both are still to be written");
+            if is_written {
+                connection.written();
+                assert_eq!(open(), 1, "the other was not in the buffer yet");
+                drop(second);
+                assert_eq!(open(), 1);
+                connection.written();
+            } else {
+                connection.close();
+                assert_eq!(open(), 1);
+                drop(second);
+            }
+            assert_eq!(open(), 0);
+        }
+    }
+
+    /// A stream goes on with answers while the bytes of earlier ones go away.
+    #[test]
+    fn a_change_waits_for_the_answer_that_is_made_while_another_leaves() {
+        let in_flight = InFlight::default();
+        let lane = in_flight.lane();
+        let connection = lane.connection();
+        let mut first = connection.begin();
+        let epoch = lane.epoch.load_full();
+        assert!(first.hand_over());
+        let mut next = first.twin();
+        drop(first);
+        connection.written();
+        assert_eq!(epoch.open.load(Ordering::SeqCst), 1);
+        in_flight.settle(Duration::ZERO);
+        assert!(!next.hand_over(), "it was begun before the change");
+        drop(next);
+        assert_eq!(epoch.open.load(Ordering::SeqCst), 0);
     }
 
     #[test]

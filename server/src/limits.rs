@@ -268,6 +268,9 @@ pub const CONNECTIONS_MAX: usize = 10_000;
 pub const FILES_RESERVED: usize = 256;
 /// Bytes of HTTP/2's preface: a peer that has said them can be asked for signs of life.
 pub const FIRST_WORD_BYTES: usize = 24;
+/// Bytes of answers that a connection gathers until they go out: what some hundred decisions take.
+/// A peer that takes none costs so much memory, beside HTTP's own buffers.
+pub const OUTBOX_BYTES_MAX: usize = 64 << 10;
 /// Accepted connections on their way to the core that will serve them.
 pub const ACCEPT_QUEUE_MAX: usize = 1_024;
 /// A peer that has not said a word so long after it connected is let go.
@@ -444,6 +447,9 @@ pub const PROFILES_REMEMBERED_HIGH: usize = PROFILES_REMEMBERED_MAX / 4 * 3;
 /// A visitor who did not come for so long is no longer remembered: longer than most visits, and
 /// than most outages in which only the memory knows the caps.
 pub const PROFILE_REMEMBERED: Duration = Duration::from_secs(600);
+/// A decision may take what the store said so long ago at most, where a node is told so: longer, and
+/// segments and showings would be known elsewhere noticeably later than they are made.
+pub const PROFILE_FRESH_MAX: Duration = Duration::from_secs(1);
 /// A flush, or a clean stop, waits so long for the store: a store that came back is found again
 /// within it, and it fits a stop's deadline.
 pub const PROFILE_FLUSH_MAX: Duration = Duration::from_secs(2);

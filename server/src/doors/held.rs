@@ -6,14 +6,14 @@ use std::task::{Context, Poll, ready};
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+use tonic::codegen::Bytes;
 
-/// What is held, and told how far the answer has come; its drop says that the call is over.
+/// What is held; its drop says that the call is over.
 pub trait Held {
-    /// HTTP asks for the next frame: it has handed on the one before.
-    fn handed_on(&mut self) {}
-
-    /// HTTP is given a frame.
-    fn given(&mut self) {}
+    /// HTTP is given `data` of the answer; what is returned is what it gets in its place.
+    fn carry(&mut self, data: Bytes) -> Bytes {
+        data
+    }
 }
 
 pin_project! {
@@ -55,23 +55,20 @@ pin_project! {
     }
 }
 
-impl<B: Body, H: Held> Body for HeldBody<B, H> {
-    type Data = B::Data;
+impl<B: Body<Data = Bytes>, H: Held> Body for HeldBody<B, H> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        if let Some(held) = this.held {
-            held.handed_on();
-        }
         let frame = ready!(this.body.poll_frame(cx));
-        if let Some(held) = this.held {
-            held.given();
-        }
-        Poll::Ready(frame)
+        Poll::Ready(match (frame, this.held) {
+            (Some(Ok(frame)), Some(held)) => Some(Ok(frame.map_data(|data| held.carry(data)))),
+            (frame, _) => frame,
+        })
     }
 
     fn is_end_stream(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod connection;
 mod doorman;
+mod outbox;
 mod serving;
 mod transport;
 

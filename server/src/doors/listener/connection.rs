@@ -3,21 +3,31 @@
 
 use std::io::ErrorKind;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 
+use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+use tower::BoxError;
 
 use super::doorman::{Accepted, Slot};
+use super::outbox::Outbox;
 use super::transport::{Peer, Transport};
 use crate::inflight::{Answers, Lane};
 use crate::limits::{FIRST_WORD_BYTES, FIRST_WORD_MAX};
 
-/// An accepted connection, on the thread that serves it.
-pub struct Connection {
+/// An accepted connection, on the thread that serves it. HTTP has one handle of it, and
+/// [`Turns`] the other: only that one lets anything out.
+#[derive(Clone)]
+pub struct Connection(Arc<Mutex<Wire>>);
+
+struct Wire {
     stream: Transport,
+    outbox: Outbox,
+    /// HTTP has kept nothing back of what it has encoded.
+    is_flushed: bool,
     slot: Slot,
     answers: Arc<Answers>,
     peer: Peer,
@@ -46,20 +56,30 @@ impl Connection {
     ) -> std::io::Result<Self> {
         let peer = Peer::default();
         let stream = Transport::new(TcpStream::from_std(stream)?, tls, peer.clone());
-        Ok(Self {
+        Ok(Self(Arc::new(Mutex::new(Wire {
             stream,
+            outbox: Outbox::default(),
+            is_flushed: true,
             peer,
             slot,
             answers: lane.connection(),
             first_word: Some((FIRST_WORD_BYTES, Box::pin(tokio::time::sleep(FIRST_WORD_MAX)))),
-        })
+        }))))
     }
 
     /// What its calls know of it.
     pub fn info(&self) -> ConnectionInfo {
-        ConnectionInfo { answers: Arc::clone(&self.answers), peer: self.peer.clone() }
+        let wire = self.wire();
+        ConnectionInfo { answers: Arc::clone(&wire.answers), peer: wire.peer.clone() }
     }
 
+    /// Only its own thread ever asks for it.
+    fn wire(&self) -> MutexGuard<'_, Wire> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wire {
     /// Refuses to move another byte once an answer was called off: it may be among them.
     fn check(&self) -> std::io::Result<()> {
         if self.answers.is_called_off() {
@@ -68,63 +88,111 @@ impl Connection {
         }
         Ok(())
     }
+
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.check()?;
+        if !self.outbox.is_empty() {
+            let attempt = self.outbox.poll_out(Pin::new(&mut self.stream), cx);
+            ready!(self.slot.note(attempt))?;
+        }
+        if self.is_flushed {
+            self.answers.written();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.answers.close();
+    }
 }
 
 impl AsyncRead for Connection {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        self.check()?;
+        let mut wire = self.wire();
+        let wire = &mut *wire;
+        wire.check()?;
         let filled = buf.filled().len();
-        let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if let Some((missing, patience)) = &mut self.first_word {
+        let attempt = Pin::new(&mut wire.stream).poll_read(cx, buf);
+        if let Some((missing, patience)) = &mut wire.first_word {
             *missing = missing.saturating_sub(buf.filled().len() - filled);
             if *missing == 0 {
-                self.first_word = None;
+                wire.first_word = None;
             } else if attempt.is_pending() && patience.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Err(ErrorKind::TimedOut.into()));
             }
         }
-        self.slot.note(attempt)
+        wire.slot.note(attempt)
     }
 }
 
 impl AsyncWrite for Connection {
+    /// Only gathers, as long as there is room.
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        self.check()?;
-        let attempt = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.slot.note(attempt)
+        let mut wire = self.wire();
+        wire.is_flushed = false;
+        let mut taken = wire.outbox.take(buf);
+        if taken == 0 && !buf.is_empty() {
+            ready!(wire.poll_out(cx))?;
+            taken = wire.outbox.take(buf);
+        }
+        Poll::Ready(Ok(taken))
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        self.check()?;
-        let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.slot.note(attempt)
+    /// Goes no further than that: the turn ends with all of it going out.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.wire().is_flushed = true;
+        Poll::Ready(Ok(()))
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let mut wire = self.wire();
+        ready!(wire.poll_out(cx))?;
+        Pin::new(&mut wire.stream).poll_shutdown(cx)
+    }
+}
+
+pin_project! {
+    /// What serves a connection, turn by turn; at the end of each goes out what was written.
+    pub struct Turns<F> {
+        #[pin]
+        serving: F,
+        connection: Connection,
+    }
+}
+
+impl<F> Turns<F> {
+    /// `serving` is what HTTP does with its own handle of `connection`.
+    pub fn new(connection: Connection, serving: F) -> Self {
+        Self { serving, connection }
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        // Under TLS some bytes may still be here that were written before.
-        self.check()?;
-        Pin::new(&mut self.stream).poll_flush(cx)
+    /// What serves the connection.
+    pub fn serving(self: Pin<&mut Self>) -> Pin<&mut F> {
+        self.project().serving
     }
+}
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        self.check()?;
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+impl<F: Future<Output = Result<(), BoxError>>> Future for Turns<F> {
+    type Output = Result<(), BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let served = this.serving.poll(cx);
+        // Where it cannot all go out now, the transport wakes this task.
+        match this.connection.wire().poll_out(cx) {
+            Poll::Ready(Err(error)) if served.is_pending() => Poll::Ready(Err(error.into())),
+            _ => served,
+        }
     }
 }
 
@@ -151,7 +219,7 @@ mod tests {
             let accepted = Accepted { stream, slot, tls: None };
             let mut connection = Connection::take_over(accepted, &Arc::default()).unwrap();
             let soon = Box::pin(tokio::time::sleep(Duration::from_millis(20)));
-            connection.first_word = Some((whole, soon));
+            connection.wire().first_word = Some((whole, soon));
             let mut heard = vec![0; said];
             connection.read_exact(&mut heard).await.unwrap();
             let more = connection.read_u8();
@@ -186,7 +254,7 @@ mod tests {
             let mut connection = Connection::take_over(accepted, &Arc::default()).unwrap();
             // The server speaks first: its settings.
             connection.write_all(b"settings").await.unwrap();
-            connection.flush().await.unwrap();
+            std::future::poll_fn(|cx| connection.wire().poll_out(cx)).await.unwrap();
             let mut caller = shaking.await.unwrap().unwrap();
             let mut settings = [0; 8];
             caller.read_exact(&mut settings).await.unwrap();
@@ -194,7 +262,7 @@ mod tests {
             caller.write_all(&vec![b'x'; said]).await.unwrap();
             caller.flush().await.unwrap();
             let soon = Box::pin(tokio::time::sleep(Duration::from_millis(20)));
-            connection.first_word = Some((whole, soon));
+            connection.wire().first_word = Some((whole, soon));
             connection.read_exact(&mut vec![0; said]).await.unwrap();
             let ended =
                 tokio::time::timeout(Duration::from_millis(200), connection.read_u8()).await;

@@ -15,6 +15,7 @@ use tonic::body::Body;
 use tonic::codegen::Bytes;
 use tower::{BoxError, Service};
 
+use super::connection::Turns;
 use super::{Connection, ConnectionInfo, Drain, Queue};
 use crate::inflight::Lane;
 use crate::limits::{HEADER_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT};
@@ -72,12 +73,13 @@ pub async fn serve<S, B>(
         let service = Answering { info: connection.info(), service: service.clone() };
         let (server, drain, held) = (server.clone(), drain.clone(), held.clone());
         tokio::spawn(async move {
-            let serving = server.serve_connection(TokioIo::new(connection), service);
+            let serving = server.serve_connection(TokioIo::new(connection.clone()), service);
+            let serving = Turns::new(connection, serving);
             tokio::pin!(serving);
             let served = tokio::select! {
                 served = serving.as_mut() => served,
                 () = drain.begun() => {
-                    serving.as_mut().graceful_shutdown();
+                    serving.as_mut().serving().graceful_shutdown();
                     serving.await
                 }
             };
