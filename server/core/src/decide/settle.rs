@@ -256,22 +256,43 @@ impl Decision {
 
 /// Campaigns of which no further ad can win, so that the searches need not give them.
 #[derive(Default)]
-pub(super) struct Barred(Option<Box<HashSet<CampaignSerial>>>);
+pub(super) struct Barred {
+    /// The first few, which is all there are in most decisions.
+    few: SmallVec<[CampaignSerial; BARRED_FEW]>,
+    /// All of them, where there are more.
+    many: Option<Box<HashSet<CampaignSerial>>>,
+}
+
+/// As many as one cache line holds.
+const BARRED_FEW: usize = 16;
 
 impl Barred {
     pub(super) fn add(&mut self, campaign: CampaignSerial) {
-        self.0.get_or_insert_default().insert(campaign);
+        match &mut self.many {
+            Some(many) => {
+                many.insert(campaign);
+            }
+            None if self.few.len() < BARRED_FEW => self.few.push(campaign),
+            None => {
+                let all = self.few.iter().copied().chain([campaign]);
+                self.many = Some(Box::new(all.collect()));
+            }
+        }
     }
 
     fn clear(&mut self) {
-        self.0 = None;
+        self.few.clear();
+        self.many = None;
     }
 
     fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.few.is_empty()
     }
 
     pub(super) fn has(&self, campaign: CampaignSerial) -> bool {
-        self.0.as_ref().is_some_and(|barred| barred.contains(&campaign))
+        match &self.many {
+            Some(many) => many.contains(&campaign),
+            None => self.few.contains(&campaign),
+        }
     }
 }

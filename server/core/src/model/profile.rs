@@ -151,7 +151,7 @@ impl Profile {
 
     /// Whether one more exposure of `advertiser` can be recorded.
     pub fn has_room(&self, advertiser: &AdvertiserId, now_us: i64) -> bool {
-        self.lists.has_room(advertiser, |seen| seen.is_live(now_us))
+        self.lists.has_room(advertiser, now_us)
     }
 
     /// Adds `exposure`; one that is there already is not added again, but one that is held becomes
@@ -165,7 +165,7 @@ impl Profile {
         exposure: Exposure,
         now_us: i64,
     ) -> Result<(), ListFull> {
-        if self.lists.add(advertiser, exposure, |seen| seen.is_live(now_us))? {
+        if self.lists.add(advertiser, exposure, now_us)? {
             self.fresh.push((advertiser.clone(), exposure));
         }
         Ok(())

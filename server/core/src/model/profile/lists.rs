@@ -1,13 +1,17 @@
 //! What a visitor was shown, by advertiser.
 //!
-//! One piece of memory holds the lists, in the order of their advertisers' hashes, and in each its
-//! first showing: most visitors saw one of most advertisers, and a decision waits for every piece
-//! that it has to look up. A busy visitor has hundreds of lists, so they are found by halving.
+//! A busy visitor has hundreds of lists, and a decision waits for every piece of memory that it has
+//! to look up: so an advertiser is found in an array of hashes, four bytes for each list, and only
+//! the list that is meant is touched. Each has its first showing in itself, as most visitors saw
+//! one of most advertisers.
 
 use smallvec::SmallVec;
 
 use super::{ADVERTISERS_IN_PROFILE_MAX, EXPOSURES_PER_ADVERTISER_MAX, Exposure, ListFull};
 use crate::model::AdvertiserId;
+
+/// Hashes that are compared at once.
+const AT_ONCE: usize = 16;
 
 /// One of them: never empty, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,51 +20,69 @@ struct List {
     shown: SmallVec<[Exposure; 1]>,
 }
 
-/// All of one visitor's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lists(Vec<List>);
+/// All of one visitor's, in no order that means anything.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists {
+    /// Of each list a part of its advertiser's hash.
+    hashes: SmallVec<[u32; 4]>,
+    lists: Vec<List>,
+    /// Until then, in microseconds of Unix time, each list has something that is live: there is no
+    /// room for one more where there are as many as there may be.
+    live_until_us: i64,
+}
+
+impl PartialEq for Lists {
+    fn eq(&self, other: &Self) -> bool {
+        let is_in_other = |list: &List| other.of(&list.of) == list.shown.as_slice();
+        self.lists.len() == other.lists.len() && self.lists.iter().all(is_in_other)
+    }
+}
+
+impl Eq for Lists {}
 
 impl Lists {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lists.is_empty()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&AdvertiserId, &[Exposure])> {
-        self.0.iter().map(|list| (&list.of, list.shown.as_slice()))
+        self.lists.iter().map(|list| (&list.of, list.shown.as_slice()))
     }
 
     /// The list of `advertiser`.
     pub(super) fn of(&self, advertiser: &AdvertiserId) -> &[Exposure] {
-        self.place(advertiser).map_or(&[], |at| self.0[at].shown.as_slice())
+        self.place(advertiser).map_or(&[], |at| self.lists[at].shown.as_slice())
     }
 
-    /// Where the advertiser's list is, or where it would be.
-    fn place(&self, advertiser: &AdvertiserId) -> Result<usize, usize> {
-        let mut at = self.0.partition_point(|list| list.of.hash() < advertiser.hash());
-        // Two names with one hash are as good as unheard of, but they may be.
-        while let Some(list) = self.0.get(at).filter(|list| list.of.hash() == advertiser.hash()) {
-            if list.of == *advertiser {
-                return Ok(at);
+    /// Where the advertiser's list is.
+    fn place(&self, advertiser: &AdvertiserId) -> Option<usize> {
+        let hash = short(advertiser);
+        for (number, hashes) in self.hashes.chunks(AT_ONCE).enumerate() {
+            // All of them, whatever the first says: the compiler compares them in one step.
+            if !hashes.iter().fold(false, |is_any, one| is_any | (*one == hash)) {
+                continue;
             }
-            at += 1;
+            let first = number * AT_ONCE;
+            let mut of_hash = (first..).zip(hashes).filter(|(_, one)| **one == hash);
+            // Two names with one hash are rare, but they may be.
+            if let Some((at, _)) = of_hash.find(|(at, _)| self.lists[*at].of == *advertiser) {
+                return Some(at);
+            }
         }
-        Err(at)
+        None
     }
 
     /// Whether there is room for one more of `advertiser`, where what is not live may go for it.
-    pub(super) fn has_room(
-        &self,
-        advertiser: &AdvertiserId,
-        is_live: impl Fn(&Exposure) -> bool,
-    ) -> bool {
+    pub(super) fn has_room(&self, advertiser: &AdvertiserId, now_us: i64) -> bool {
         match self.place(advertiser) {
-            Ok(at) => {
-                let shown = &self.0[at].shown;
+            Some(at) => {
+                let shown = &self.lists[at].shown;
+                let is_live = |seen: &Exposure| seen.is_live(now_us);
                 shown.len() < EXPOSURES_PER_ADVERTISER_MAX || !shown.iter().all(is_live)
             }
-            Err(_) => {
-                let is_over = |list: &List| !list.shown.iter().any(&is_live);
-                self.0.len() < ADVERTISERS_IN_PROFILE_MAX || self.0.iter().any(is_over)
+            None => {
+                let is_over = |list: &List| list.live_until_us() <= now_us;
+                self.lists.len() < ADVERTISERS_IN_PROFILE_MAX || self.lists.iter().any(is_over)
             }
         }
     }
@@ -74,23 +96,57 @@ impl Lists {
         &mut self,
         advertiser: &AdvertiserId,
         exposure: Exposure,
-        is_live: impl Fn(&Exposure) -> bool,
+        now_us: i64,
     ) -> Result<bool, ListFull> {
-        match self.place(advertiser) {
-            Ok(at) => add_to(&mut self.0[at].shown, exposure, is_live),
-            Err(mut at) => {
-                if self.0.len() >= ADVERTISERS_IN_PROFILE_MAX {
-                    self.0.retain(|list| list.shown.iter().any(&is_live));
-                    if self.0.len() >= ADVERTISERS_IN_PROFILE_MAX {
-                        return Err(ListFull);
-                    }
-                    at = self.place(advertiser).unwrap_or_else(|at| at);
-                }
-                let shown = SmallVec::from_buf([exposure]);
-                self.0.insert(at, List { of: advertiser.clone(), shown });
-                Ok(true)
+        let Some(at) = self.place(advertiser) else {
+            self.make_room(now_us)?;
+            if self.lists.len() == self.lists.capacity() {
+                // Most visitors have few: twice as many at once would mostly stay empty.
+                self.lists.reserve_exact(self.lists.len() / 2 + 1);
+            }
+            self.hashes.push(short(advertiser));
+            let shown = SmallVec::from_buf([exposure]);
+            self.lists.push(List { of: advertiser.clone(), shown });
+            return Ok(true);
+        };
+        let shown = &mut self.lists[at].shown;
+        if let Some(seen) = shown.iter_mut().find(|seen| seen.is_same(&exposure)) {
+            let is_more = !seen.covers(&exposure);
+            if is_more {
+                *seen = exposure;
+                // It may live shorter than the one before.
+                self.live_until_us = i64::MIN;
+            }
+            return Ok(is_more);
+        }
+        if shown.len() >= EXPOSURES_PER_ADVERTISER_MAX {
+            shown.retain(|seen| seen.is_live(now_us));
+            if shown.len() >= EXPOSURES_PER_ADVERTISER_MAX {
+                return Err(ListFull);
             }
         }
+        shown.push(exposure);
+        Ok(true)
+    }
+
+    /// Sees that there is room for one more list.
+    fn make_room(&mut self, now_us: i64) -> Result<(), ListFull> {
+        if self.lists.len() < ADVERTISERS_IN_PROFILE_MAX {
+            self.live_until_us = i64::MIN;
+            return Ok(());
+        }
+        if now_us < self.live_until_us {
+            return Err(ListFull);
+        }
+        let before = self.lists.len();
+        self.lists.retain(|list| list.live_until_us() > now_us);
+        if self.lists.len() < before {
+            self.hash_anew();
+            return Ok(());
+        }
+        let first_us = self.lists.iter().map(List::live_until_us).min();
+        self.live_until_us = first_us.unwrap_or(i64::MIN);
+        Err(ListFull)
     }
 
     /// Takes what `is_meant` out of the advertiser's list; returns whether there was any.
@@ -99,46 +155,47 @@ impl Lists {
         advertiser: &AdvertiserId,
         is_meant: impl Fn(&Exposure) -> bool,
     ) -> bool {
-        let Ok(at) = self.place(advertiser) else { return false };
-        let shown = &mut self.0[at].shown;
+        let Some(at) = self.place(advertiser) else { return false };
+        let shown = &mut self.lists[at].shown;
         let before = shown.len();
         shown.retain(|seen| !is_meant(seen));
         let is_any = shown.len() < before;
         if shown.is_empty() {
-            self.0.remove(at);
+            self.lists.swap_remove(at);
+            self.hashes.swap_remove(at);
         }
+        self.live_until_us = i64::MIN;
         is_any
     }
 
     /// Keeps what `stays` of all lists.
     pub(super) fn retain(&mut self, stays: impl Fn(&Exposure) -> bool) {
-        self.0.retain_mut(|list| {
+        self.lists.retain_mut(|list| {
             list.shown.retain(|seen| stays(seen));
             !list.shown.is_empty()
         });
+        self.hash_anew();
+    }
+
+    fn hash_anew(&mut self) {
+        self.hashes = self.lists.iter().map(|list| short(&list.of)).collect();
+        self.live_until_us = i64::MIN;
     }
 }
 
-fn add_to(
-    shown: &mut SmallVec<[Exposure; 1]>,
-    exposure: Exposure,
-    is_live: impl Fn(&Exposure) -> bool,
-) -> Result<bool, ListFull> {
-    if let Some(seen) = shown.iter_mut().find(|seen| seen.is_same(&exposure)) {
-        let is_more = !seen.covers(&exposure);
-        if is_more {
-            *seen = exposure;
-        }
-        return Ok(is_more);
+impl List {
+    /// When nothing of it is live any more.
+    fn live_until_us(&self) -> i64 {
+        let ends = self.shown.iter().map(|seen| seen.at_us.saturating_add(seen.life_us));
+        ends.max().unwrap_or(i64::MIN)
     }
-    if shown.len() >= EXPOSURES_PER_ADVERTISER_MAX {
-        shown.retain(|seen| is_live(seen));
-        if shown.len() >= EXPOSURES_PER_ADVERTISER_MAX {
-            return Err(ListFull);
-        }
-    }
-    shown.push(exposure);
-    Ok(true)
+}
+
+fn short(advertiser: &AdvertiserId) -> u32 {
+    // Any part of a hash is one.
+    #[allow(clippy::cast_possible_truncation)]
+    let short = advertiser.hash() as u32;
+    short
 }
 
 #[cfg(test)]
@@ -165,7 +222,7 @@ mod tests {
         let mut lists = Lists::default();
         for n in 0..200 {
             // 77 has no common factor with 200: each once, out of order.
-            assert_eq!(lists.add(&name(n * 77 % 200), exposure(n * 77 % 200), |_| true), Ok(true));
+            assert_eq!(lists.add(&name(n * 77 % 200), exposure(n * 77 % 200), 0), Ok(true));
         }
         let of =
             |lists: &Lists, n| lists.of(&name(n)).iter().map(|s| s.decision).collect::<Vec<_>>();
@@ -190,9 +247,66 @@ mod tests {
         let [one, two] = AdvertiserId::with_one_hash(["one", "two"]);
         let mut lists = Lists::default();
         for (name, decision) in [(&two, 2), (&one, 1), (&two, 3)] {
-            assert_eq!(lists.add(name, exposure(decision), |_| true), Ok(true));
+            assert_eq!(lists.add(name, exposure(decision), 0), Ok(true));
         }
         let of = |name| lists.of(name).iter().map(|seen| seen.decision).collect::<Vec<_>>();
         assert_eq!((of(&one), of(&two)), (vec![1], vec![2, 3]));
+    }
+
+    /// What is remembered of a full profile must not outlive what it was remembered of.
+    #[test]
+    fn a_full_profile_has_room_as_soon_as_one_list_is_over() {
+        let name = |n: usize| AdvertiserId::from(format!("advertiser {n}").as_str());
+        let shown = |decision, life_us| Exposure { life_us, ..exposure(decision) };
+        let full = || {
+            let mut lists = Lists::default();
+            for n in 0..ADVERTISERS_IN_PROFILE_MAX {
+                assert_eq!(
+                    lists.add(&name(n), shown(n as u64, 1_000 + i64::try_from(n).unwrap()), 0),
+                    Ok(true)
+                );
+            }
+            assert_eq!(lists.add(&name(999), shown(999, 1), 1), Err(ListFull));
+            lists
+        };
+        let takes =
+            |lists: &mut Lists, now_us| lists.add(&name(999), shown(999, 1), now_us).is_ok();
+        // Nothing happens: the first one ends at 1,000.
+        let mut lists = full();
+        assert_eq!([998, 999, 1_000].map(|now_us| takes(&mut lists, now_us)), [false, false, true]);
+        // That one is shown again.
+        let mut lists = full();
+        assert_eq!(lists.add(&name(0), shown(888, 5_000), 2), Ok(true));
+        assert_eq!([1_000, 1_001].map(|now_us| takes(&mut lists, now_us)), [false, true]);
+        // Another is said anew, and lives shorter now.
+        let mut lists = full();
+        let held = Exposure { is_held: true, ..shown(888, 4_000) };
+        assert!(lists.remove(&name(7), |_| true));
+        assert_eq!(lists.add(&name(7), held, 2), Ok(true));
+        assert_eq!(lists.add(&name(999), shown(999, 1), 3), Err(ListFull));
+        assert_eq!(lists.add(&name(7), shown(888, 10), 4), Ok(true));
+        assert_eq!([9, 10].map(|now_us| takes(&mut lists, now_us)), [false, true]);
+        // One is taken out.
+        let mut lists = full();
+        assert!(lists.remove(&name(9), |_| true));
+        assert!(takes(&mut lists, 2));
+        // Some are kept.
+        let mut lists = full();
+        lists.retain(|seen| seen.decision != 9);
+        assert!(takes(&mut lists, 2));
+    }
+
+    #[test]
+    fn lists_are_equal_in_whatever_order_they_came() {
+        let lists = |order: [u64; 3]| {
+            let mut lists = Lists::default();
+            for n in order {
+                let name = AdvertiserId::from(n.to_string().as_str());
+                assert_eq!(lists.add(&name, exposure(n), 0), Ok(true));
+            }
+            lists
+        };
+        assert_eq!(lists([1, 2, 3]), lists([3, 1, 2]));
+        assert_ne!(lists([1, 2, 3]), lists([1, 2, 4]));
     }
 }
