@@ -24,7 +24,7 @@ pub use settings::{SETTINGS, Setting};
 pub use store::StoreChoice;
 
 use crate::events::Lives;
-use crate::limits::{ID_BYTES_MAX, TOKEN_LIFE_MAX};
+use crate::limits::{ID_BYTES_MAX, PROFILE_FRESH_MAX, TOKEN_LIFE_MAX};
 use crate::telemetry::LogFormat;
 use counts::counts;
 use files::tls;
@@ -81,6 +81,8 @@ pub struct Config {
     pub shutdown_deadline: Duration,
     /// Answers say CATALOG_STALE past this age of the catalogue; nothing: never.
     pub catalog_stale_after: Option<Duration>,
+    /// How long what Redis said of a visitor is fresh enough for a decision.
+    pub profile_fresh: Duration,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Which log lines there are.
@@ -140,6 +142,13 @@ impl Config {
             shutdown_deadline: seconds("shutdown_deadline_s")?,
             catalog_stale_after: Some(seconds("catalog_stale_after_s")?)
                 .filter(|age| !age.is_zero()),
+            profile_fresh: effective.parse("profile_fresh_ms", |text| {
+                let given = text.parse().map(Duration::from_millis);
+                given
+                    .ok()
+                    .filter(|fresh| *fresh <= PROFILE_FRESH_MAX)
+                    .ok_or("is no number of milliseconds from 0 to 1,000")
+            })?,
             log_format: effective.parse("log_format", str::parse)?,
             log: effective.parse("log", |text| {
                 EnvFilter::try_new(text)

@@ -300,7 +300,7 @@ impl Harness for OnRedis {
     async fn profiles(&self, clock: Arc<dyn Clock>) -> Arc<dyn ProfileStore> {
         let redis = self.redis().await;
         self.make_accounts(&redis).await;
-        let store = RedisProfiles::open(redis, clock);
+        let store = RedisProfiles::open(redis, clock, Duration::from_millis(100));
         // Before it is connected it decides on what it remembers, which is nothing. Some of these
         // are on each node of a cluster.
         let connected = async {

@@ -100,7 +100,8 @@ impl Stores {
         let token_secret = shared_secret(&*catalog, TOKEN_SECRET, stored.as_ref()).await?;
         let secrets = [(VISITOR_SECRET, visitor_secret), (TOKEN_SECRET, token_secret)];
         snapshot.keep_secrets(secrets.map(|(name, secret)| (name.to_owned(), secret)).into());
-        let profiles = Arc::new(RedisProfiles::open(Arc::clone(&redis), clock));
+        let profiles =
+            Arc::new(RedisProfiles::open(Arc::clone(&redis), clock, config.profile_fresh));
         let nodes = Arc::new(RedisNodes::new(Arc::clone(&redis)));
         Ok(Self {
             catalog,

@@ -25,7 +25,7 @@ impl Setting {
 }
 
 /// All settings.
-pub const SETTINGS: [Setting; 35] = [
+pub const SETTINGS: [Setting; 36] = [
     Setting {
         key: "decision_addr",
         default: "127.0.0.1:7070",
@@ -195,6 +195,12 @@ pub const SETTINGS: [Setting; 35] = [
         default: "0",
         help: "Answer CATALOG_STALE when the store last confirmed the catalogue so many seconds \
                ago; 0: never",
+    },
+    Setting {
+        key: "profile_fresh_ms",
+        default: "100",
+        help: "With store = redis: milliseconds for which a decision takes what the store said of \
+               its visitor last, without asking again; 0: each asks",
     },
     Setting {
         key: "log_format",

@@ -65,11 +65,16 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// One that does not wait for the store to be there.
+    /// One that does not wait for the store to be there, and asks it at each decision.
     pub(crate) fn at(url: &str) -> Self {
+        Self::with_fresh(url, Duration::ZERO)
+    }
+
+    /// One whose decisions take what the store said so long ago at most.
+    pub(crate) fn with_fresh(url: &str, fresh: Duration) -> Self {
         let redis = Redis::open(url.parse().unwrap(), "slotwise").unwrap();
         let clock = ManualClock::new(NOON_US);
-        let store = Arc::new(RedisProfiles::open(Arc::new(redis), clock.clone()));
+        let store = Arc::new(RedisProfiles::open(Arc::new(redis), clock.clone(), fresh));
         Self { store, clock }
     }
 
@@ -126,12 +131,23 @@ impl Node {
         decision: u64,
         wait: Duration,
     ) -> Result<bool, StoreError> {
+        self.try_show_at(NOON_US, of, cap, decision, wait).await
+    }
+
+    pub(crate) async fn try_show_at(
+        &self,
+        now_us: i64,
+        of: u128,
+        cap: usize,
+        decision: u64,
+        wait: Duration,
+    ) -> Result<bool, StoreError> {
         let mut shown = false;
         let mut admit = |profile: &mut Profile| {
             shown = profile.list(&x()).len() < cap
-                && profile.record(&x(), exposure(NOON_US, decision), NOON_US).is_ok();
+                && profile.record(&x(), exposure(now_us, decision), now_us).is_ok();
         };
-        self.store.admit(visitor(of), NOON_US, wait, &mut admit).await?;
+        self.store.admit(visitor(of), now_us, wait, &mut admit).await?;
         Ok(shown)
     }
 

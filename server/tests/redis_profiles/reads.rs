@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use slotwise_server::ports::ProfileStore;
+use slotwise_core::model::{AdvertiserId, Exposure, Profile, Segment};
+use slotwise_server::ports::{ProfileStore, SegmentsChange};
 use tokio::task::JoinSet;
 
-use crate::node::{Node, PATIENCE, key};
+use crate::node::{DAY_US, NOON_US, Node, PATIENCE, exposure, key, rounds, visitor};
 use crate::proxy::{Mode, Proxy};
 use crate::redis_server::{Monitor, RedisServer};
 
-/// Commands that name the visitor: reads, and scripts.
+/// Commands that name the visitor: reads, and scripts that write.
 fn on(monitor: &mut Monitor, visitor: u128) -> (usize, usize) {
-    let commands = monitor.commands();
-    let of = |name: &str| {
-        let named =
-            |command: &&String| command.starts_with(name) && command.contains(&key(visitor));
-        commands.iter().filter(named).count()
-    };
-    (of("\"HGETALL\""), of("\"EVALSHA\""))
+    let mut commands = monitor.commands();
+    commands.retain(|command| command.contains(&key(visitor)));
+    let of = |name: &str| commands.iter().filter(|command| command.starts_with(name)).count();
+    // Script, one key, the key, and what it was called.
+    let is_read =
+        |command: &&String| command.starts_with("\"EVALSHA\"") && command.matches(' ').count() == 4;
+    let known = commands.iter().filter(is_read).count();
+    (of("\"HGETALL\"") + known, of("\"EVALSHA\"") - known)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,6 +57,41 @@ async fn the_reply_to_an_add_takes_the_place_of_a_read() {
     assert_eq!(node.decisions(1).await, [1, 2, 3, 4, 5]);
 }
 
+/// A visitor who comes again and again is asked for once in a while, by each node for itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_store_said_is_taken_for_as_long_as_it_is_fresh() {
+    const FRESH_US: i64 = 100_000;
+    let server = RedisServer::start();
+    let fresh = || Node::with_fresh(&server.url(), Duration::from_micros(FRESH_US as u64));
+    let (here, there) = (fresh(), fresh());
+    here.is_back().await;
+    there.is_back().await;
+    let mut monitor = server.monitor();
+    let show = async |node: &Node, after_us: i64, cap: usize, decision: u64| {
+        node.try_show_at(NOON_US + after_us, 1, cap, decision, PATIENCE).await.unwrap()
+    };
+    assert!(!show(&here, 0, 0, 0).await);
+    for after_us in [1, FRESH_US - 1] {
+        assert!(!show(&here, after_us, 0, 0).await);
+    }
+    assert_eq!(on(&mut monitor, 1), (1, 0), "the first has read");
+    assert!(!show(&here, FRESH_US, 0, 0).await);
+    assert_eq!(on(&mut monitor, 1), (1, 0), "it is too old");
+    // What comes back from an add is as good.
+    assert!(show(&here, FRESH_US + 1, 1, 1).await);
+    here.flush().await;
+    assert!(!show(&here, FRESH_US + 2, 1, 2).await);
+    assert_eq!(on(&mut monitor, 1), (0, 1));
+    // Another node has shown two more: this one does not know yet, and then it does.
+    assert!(show(&there, FRESH_US + 3, 3, 3).await);
+    assert!(show(&there, FRESH_US + 4, 3, 4).await);
+    there.flush().await;
+    assert!(show(&here, FRESH_US + 5, 3, 5).await, "one answer more than the cap");
+    here.flush().await;
+    assert!(!show(&here, FRESH_US + 6, 3, 6).await, "and not another one");
+    assert_eq!(here.decisions(1).await, [1, 3, 4, 5]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_of_many_decisions_go_out_together() {
     let server = RedisServer::start();
@@ -72,6 +109,87 @@ async fn reads_of_many_decisions_go_out_together() {
     let asks = proxy.asks() - before;
     // Four pipelines are in flight at most; a sign of life and a poll come in between.
     assert!(asks <= 32, "{asks} pieces for 512 reads");
+}
+
+/// Whatever happens to a profile, here or elsewhere: who knows it by its name knows what is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_by_its_name_is_what_the_store_has() {
+    let server = RedisServer::start();
+    let nodes = [Node::connected(&server.url()).await, Node::connected(&server.url()).await];
+    // It decides nothing, so it remembers nobody, and reads all of it each time.
+    let reader = Node::connected(&server.url()).await;
+    let (mut held, mut random) = (Vec::new(), 7_u64);
+    let mut draw = move |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (random >> 33) % below
+    };
+    for step in 0..3 * u64::try_from(rounds()).unwrap() {
+        let (node, now_us) = (&nodes[draw(2) as usize], NOON_US + step as i64);
+        let advertiser = AdvertiserId::from(["x", "y", "z"][draw(3) as usize]);
+        let shown = |decision, is_held| Exposure {
+            life_us: if is_held { 40 } else { 70 },
+            is_held,
+            ..exposure(now_us, decision)
+        };
+        let what = draw(12);
+        match what {
+            0..6 => {
+                let shown = shown(step, what < 3);
+                let mut admit = |profile: &mut Profile| {
+                    let _ = profile.record(&advertiser, shown, now_us);
+                };
+                node.store.admit(visitor(1), now_us, PATIENCE, &mut admit).await.unwrap();
+                if shown.is_held {
+                    held.push((advertiser, shown));
+                }
+            }
+            // One of the latest holds ends, mostly one that the other node has.
+            6..9 => {
+                let Some((advertiser, shown)) = held.pop() else { continue };
+                if what < 8 {
+                    node.store.release(visitor(1), &advertiser, shown, now_us).await.unwrap();
+                } else {
+                    let seen = Exposure { is_held: false, life_us: 70, ..shown };
+                    node.store.confirm(visitor(1), &advertiser, seen, now_us).await.unwrap();
+                }
+            }
+            9 => {
+                let name = format!("auto/{}", draw(4));
+                let add = vec![Segment { name, expires_us: NOON_US + DAY_US }];
+                let change = SegmentsChange { add, remove: vec!["auto/0".to_owned()] };
+                node.store.update_segments(visitor(1), now_us, change).await.unwrap();
+            }
+            10 => {
+                // As a node would that gives no names.
+                server.run::<()>(&["HDEL", &key(1), "v"]);
+            }
+            _ if draw(5) == 0 => {
+                node.store.forget(1, None, now_us).await.unwrap();
+            }
+            _ => {
+                server.run::<()>(&["DEL", &key(1)]);
+            }
+        }
+        for node in &nodes {
+            node.flush().await;
+        }
+        let look = async |node: &Node| {
+            let known = node.store.read(visitor(1), now_us, PATIENCE).await.unwrap();
+            assert!(known.is_certain);
+            known.profile
+        };
+        // Twice: what a node did not find in the store it tells it again.
+        for node in nodes.iter().chain(&nodes) {
+            look(node).await;
+            node.flush().await;
+        }
+        let expected = look(&reader).await;
+        for node in &nodes {
+            let mut known = look(node).await;
+            known.expire(DAY_US, now_us);
+            assert_eq!(known, expected, "after step {step}, {what}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

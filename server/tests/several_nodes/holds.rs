@@ -7,7 +7,7 @@ use slotwise_server::ports::Clock as _;
 use slotwise_server::testing::Server;
 use slotwise_server::tokens::Showing;
 
-use crate::nodes::three;
+use crate::nodes::three_that_ask;
 use crate::redis_server::RedisServer;
 use crate::support::{ask, decisions};
 use crate::visitors::capped_at;
@@ -26,7 +26,7 @@ async fn asked(node: &Server, user: &str) -> Option<Showing> {
 
 async fn settled_across_nodes(more: &str) {
     let redis = RedisServer::start();
-    let nodes = three(&redis).await;
+    let nodes = three_that_ask(&redis).await;
     let [a, b, c] = &nodes[..] else { panic!("three nodes") };
     capped_at(&nodes, 1, more).await;
     let now_us = || SystemClock.now_us();

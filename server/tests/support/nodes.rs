@@ -36,6 +36,17 @@ pub async fn three(redis: &RedisServer) -> Vec<Server> {
     vec![node(redis, "a").await, node(redis, "b").await, node(redis, "c").await]
 }
 
+/// The same, where each decision asks Redis: what one node has shown, the next one knows.
+pub async fn three_that_ask(redis: &RedisServer) -> Vec<Server> {
+    let mut nodes = Vec::new();
+    for id in ["a", "b", "c"] {
+        let url = redis.url();
+        let settings = [("store", url.as_str()), ("node_id", id), ("profile_fresh_ms", "0")];
+        nodes.push(Server::start_with(Arc::new(SystemClock), &settings).await);
+    }
+    nodes
+}
+
 /// Campaign x:1 is the best in each of `zones` zones; x:2 is behind it.
 pub async fn fill(nodes: &[Server], zones: usize) {
     let names: Vec<String> = (0..zones).map(|n| format!("z{n}")).collect();

@@ -1,16 +1,23 @@
 //! Visitors' profiles in Redis: a hash for each visitor of each account.
 //!
-//! A decision looks at the store once: it reads the hash, or it waits for the reply to what its
-//! node added for the visitor before, which is the whole hash as well. It does not wait for what
-//! it adds itself. So across n nodes a cap is exceeded by what n - 1 answers can hold at most; caps
-//! that are to be strict are admitted by a script in the store. Everything waits within the
-//! decision's own bound. Where the store is away, decisions go on over what the node remembers,
-//! and what they show is told when the store is back.
+//! A decision looks at the store once at most: it reads the hash, or it waits for the reply to what
+//! its node added for the visitor before, which is the whole hash as well; or what the store said
+//! last is fresh still, as of visitors who come again and again. It does not wait for what it adds
+//! itself. Caps that are to be strict are admitted by a script in the store. Everything waits
+//! within the decision's own bound. Where the store is away, decisions go on over what the node
+//! remembers, and what they show is told when the store is back.
+//!
+//! Across n nodes a cap is exceeded by what n - 1 answers can hold at most, however old what the
+//! store said may be. For each node, take its last answer that showed something, and when the
+//! store said what that was decided on: by then the store had all that this node had shown before.
+//! So the node of which that was latest knew all but the last answers of the n - 1 others, and kept
+//! to the cap.
 
 mod adds;
 mod asks;
 mod forgets;
 mod lane;
+mod names;
 mod record;
 mod remembered;
 mod slots;
@@ -30,7 +37,8 @@ use self::adds::{Add, Pending};
 use self::asks::{Asked, Asking};
 use self::forgets::Forgets;
 use self::lane::Lane;
-use self::record::Stored;
+use self::names::Names;
+use self::record::{Said, Stored};
 use self::remembered::Remembered;
 use self::slots::{Slot, Slots};
 use super::server::Redis;
@@ -55,8 +63,11 @@ struct Shared {
     asks: Lane<Asked>,
     adds: Lane<Add>,
     pending: Pending,
+    names: Names,
     forgets: Forgets,
     degraded: watch::Sender<String>,
+    /// How long a decision takes what the store said last.
+    fresh_us: i64,
     damage: Mutex<Damage>,
 }
 
@@ -68,8 +79,9 @@ struct Damage {
 }
 
 impl RedisProfiles {
-    /// The profiles in this Redis.
-    pub fn open(redis: Arc<Redis>, clock: Arc<dyn Clock>) -> Self {
+    /// The profiles in this Redis. For `fresh` a decision takes what the store said of its visitor
+    /// last; zero: each asks.
+    pub fn open(redis: Arc<Redis>, clock: Arc<dyn Clock>, fresh: Duration) -> Self {
         let runtime = redis.runtime().clone();
         let shared = Arc::new(Shared {
             clock,
@@ -77,8 +89,10 @@ impl RedisProfiles {
             asks: Lane::open(Arc::clone(&redis)),
             adds: Lane::open(Arc::clone(&redis)),
             pending: Pending::default(),
+            names: Names::new(),
             forgets: Forgets::new(redis.prefix()),
             degraded: watch::Sender::default(),
+            fresh_us: i64::try_from(fresh.as_micros()).unwrap_or(i64::MAX),
             damage: Mutex::default(),
             redis,
         });
@@ -122,7 +136,7 @@ impl ProfileStore for RedisProfiles {
         let slot = shared.slots.slot(visitor)?;
         slot.remembered().meet(now_us);
         let turn = timeout_at(deadline, slot.turn.lock()).await.ok();
-        let is_fresh = turn.is_some() && shared.look(&slot, deadline).await.is_ok();
+        let is_fresh = turn.is_some() && shared.catch_up(&slot, deadline).await.is_ok();
         // A store that is only late may hold what other nodes have shown meanwhile: the bound on
         // a cap holds as long as the store is there. Who does not get a turn decides over what is
         // remembered when it is away: that is one at a time, too.
@@ -242,6 +256,18 @@ impl ProfileStore for RedisProfiles {
 }
 
 impl Shared {
+    /// Looks at the store where what it said of the visitor last is too old for a decision.
+    async fn catch_up(
+        self: &Arc<Self>,
+        slot: &Arc<Slot>,
+        deadline: Instant,
+    ) -> Result<(), StoreError> {
+        if slot.remembered().is_fresh(self.fresh_us) {
+            return Ok(());
+        }
+        self.look(slot, deadline).await
+    }
+
     /// Brings what is remembered of a visitor up to the store, with one look at it at most.
     async fn look(self: &Arc<Self>, slot: &Arc<Slot>, deadline: Instant) -> Result<(), StoreError> {
         let awaited = slot.remembered().awaits();
@@ -254,9 +280,18 @@ impl Shared {
                 return Ok(());
             }
         }
-        let reply = self.begin(slot.tag(), record::read(&slot.key)).by(deadline).await?;
-        let stored = Stored::from_reply(&reply, self.now_us(&slot.remembered()))?;
-        self.change(slot, |remembered| (remembered.learn(self.seen(stored)), ()));
+        let known: Option<Box<str>> = slot.remembered().name().map(Box::from);
+        let command = record::read(&slot.key, known.as_deref());
+        let reply = self.begin(slot.tag(), command).by(deadline).await?;
+        let said = Said::from_reply(&reply, self.now_us(&slot.remembered()))?;
+        match said {
+            Said::Whole(stored) => {
+                self.change(slot, |remembered| (remembered.learn(self.seen(stored)), ()));
+            }
+            Said::AsExpected { .. } => {
+                slot.remembered().confirm_known(known.as_deref().unwrap_or_default());
+            }
+        }
         Ok(())
     }
 

@@ -69,6 +69,8 @@ scripts! {
     restore = "scripts/restore.lua";
     /// Adds estimates to an account's documents.
     increments_add = "scripts/increments_add.lua";
+    /// Reads a visitor's profile where it has changed.
+    profile_read = "scripts/profile_read.lua";
     /// Adds exposures to a visitor's profile.
     profile_add = "scripts/profile.lua" "scripts/profile_add.lua";
     /// Frees a place in a visitor's profile that is held.

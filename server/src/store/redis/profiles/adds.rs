@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::lane::Errand;
-use super::record::{self, Stored};
+use super::record::{self, Said};
 use super::remembered::Remembered;
 use super::slots::Slot;
 use crate::limits::{PROFILE_PENDING_MAX, PROFILE_RETRIES_MAX, PROFILE_TROUBLE_MIN};
@@ -127,7 +127,13 @@ impl Shared {
     }
 
     fn send(self: &Arc<Self>, slot: Arc<Slot>) {
-        self.adds.send(Add { shared: Arc::clone(self), slot, number: 0 });
+        self.adds.send(Add {
+            shared: Arc::clone(self),
+            slot,
+            number: 0,
+            known: None,
+            name: String::new(),
+        });
     }
 }
 
@@ -137,6 +143,10 @@ pub(super) struct Add {
     slot: Arc<Slot>,
     /// The last exposure in it.
     number: u64,
+    /// What the store called what was known of it when this was sent.
+    known: Option<Box<str>>,
+    /// What the store is to call it with these.
+    name: String,
 }
 
 impl Errand for Add {
@@ -153,18 +163,27 @@ impl Errand for Add {
             return None;
         };
         self.number = number;
-        let now_us = self.shared.now_us(&remembered);
-        Some(record::add(&self.slot.key, now_us, remembered.unconfirmed()))
+        self.known = remembered.name().map(Box::from);
+        self.name = self.shared.names.next();
+        let (known, now_us) = (self.known.as_deref(), self.shared.now_us(&remembered));
+        Some(record::add(&self.slot.key, now_us, known, &self.name, remembered.unconfirmed()))
     }
 
     fn done(self, reply: Result<Value, StoreError>) {
-        let Self { shared, slot, number } = self;
+        let Self { shared, slot, number, known, name } = self;
         let mut remembered = slot.remembered();
         let now_us = shared.now_us(&remembered);
-        let stored = reply.and_then(|reply| Stored::from_reply(&reply, now_us));
-        match stored {
-            Ok(stored) => {
-                let (confirmed, missing) = remembered.confirm(number, shared.seen(stored));
+        let said = reply.and_then(|reply| Said::from_reply(&reply, now_us));
+        match said {
+            Ok(said) => {
+                let (confirmed, missing) = match said {
+                    Said::Whole(stored) => remembered.confirm(number, shared.seen(stored)),
+                    Said::AsExpected { is_changed } => {
+                        let known = known.as_deref().unwrap_or_default();
+                        let name = if is_changed { &name } else { known };
+                        (remembered.confirm_told(number, known, name), 0)
+                    }
+                };
                 shared.pending.more(missing);
                 shared.pending.fewer(confirmed);
                 shared.pending.succeeded(&mut remembered);

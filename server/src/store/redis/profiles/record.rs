@@ -22,6 +22,33 @@ pub(super) struct Stored {
     pub(super) forgotten_until_us: i64,
     /// Whether there was something that we did not write.
     pub(super) is_damaged: bool,
+    /// What all this is called; nothing: it has no name.
+    pub(super) name: Option<Box<str>>,
+}
+
+/// What the store says of a profile.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// This is all of it.
+    Whole(Stored),
+    /// It is as its reader knew it, with what was told.
+    AsExpected {
+        /// That is more than before.
+        is_changed: bool,
+    },
+}
+
+impl Said {
+    /// Reads the reply to [`read`] or [`add`].
+    ///
+    /// # Errors
+    /// When it is an error, or is not of that form.
+    pub(super) fn from_reply(reply: &Value, now_us: i64) -> Result<Self, StoreError> {
+        match reply {
+            Value::Int(changed) => Ok(Self::AsExpected { is_changed: *changed == 1 }),
+            hash => Stored::from_reply(hash, now_us).map(Self::Whole),
+        }
+    }
 }
 
 impl Stored {
@@ -64,6 +91,10 @@ impl Stored {
             [b'a', b':', advertiser @ ..] => self.take_list(advertiser, value, now_us),
             b"s" => self.take_segments(value),
             b"f" => self.take_forgotten(value),
+            b"v" => {
+                self.name = str::from_utf8(value).ok().map(Box::from);
+                Some(())
+            }
             // Of a newer version, perhaps.
             _ => Some(()),
         };
@@ -132,9 +163,12 @@ fn part<const N: usize>(record: &[u8; RECORD_BYTES], at: usize) -> [u8; N] {
     bytes
 }
 
-/// The command that reads a profile.
-pub(super) fn read(key: &str) -> Cmd {
-    redis::cmd("HGETALL").arg(key).to_owned()
+/// The command that reads a profile, of which the reader knows what is called `known`.
+pub(super) fn read(key: &str, known: Option<&str>) -> Cmd {
+    match known {
+        None => redis::cmd("HGETALL").arg(key).to_owned(),
+        Some(name) => scripts::profile_read().run(&[key.to_owned()]).arg(name).to_owned(),
+    }
 }
 
 /// `script` on the profile at `key`, with the arguments that all of them take.
@@ -145,10 +179,13 @@ fn run(script: &Script, key: &str, now_us: i64) -> Cmd {
     command
 }
 
-/// The command that adds exposures, in this order.
+/// The command that adds exposures, in this order, to what is called `known`; it is called `name`
+/// then.
 pub(super) fn add<'e>(
     key: &str,
     now_us: i64,
+    known: Option<&str>,
+    name: &str,
     exposures: impl Iterator<Item = &'e (AdvertiserId, Exposure)>,
 ) -> Cmd {
     let mut lists: Vec<(&AdvertiserId, Vec<u8>)> = Vec::new();
@@ -159,6 +196,7 @@ pub(super) fn add<'e>(
         }
     }
     let mut command = run(scripts::profile_add(), key, now_us);
+    command.arg(known.unwrap_or_default()).arg(name);
     for (advertiser, list) in lists {
         command.arg(advertiser.as_str()).arg(list);
     }

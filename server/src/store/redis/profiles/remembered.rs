@@ -1,6 +1,8 @@
 //! What a node remembers of one visitor: the profile as the store said it last, with what the node
 //! itself has shown, and of that what the store has still to confirm.
 
+use std::ops::Range;
+
 use slotwise_core::model::{AdvertiserId, Exposure, Profile};
 use tokio::time::Instant;
 
@@ -25,6 +27,11 @@ pub(super) struct Remembered {
     pub(super) is_failing: bool,
     /// When a decision last asked.
     pub(super) used: Instant,
+    /// What the store said last holds for decisions of these instants; nothing: for none.
+    said_us: Option<Range<i64>>,
+    /// What the store calls what it said last: the profile but for what is unconfirmed. Nothing: it
+    /// has no name, or is not known as a whole.
+    name: Option<Box<str>>,
 }
 
 impl Default for Remembered {
@@ -38,6 +45,8 @@ impl Default for Remembered {
             is_queued: false,
             is_failing: false,
             used: Instant::now(),
+            said_us: None,
+            name: None,
         }
     }
 }
@@ -47,6 +56,15 @@ impl Remembered {
     pub(super) fn meet(&mut self, now_us: i64) {
         self.now_us = self.now_us.max(now_us);
         self.used = Instant::now();
+    }
+
+    /// Whether the store said all that there is to know less than `fresh_us` before the decision
+    /// that asks now.
+    pub(super) fn is_fresh(&self, fresh_us: i64) -> bool {
+        self.unconfirmed.is_empty()
+            && self.said_us.as_ref().is_some_and(|said_us| {
+                said_us.contains(&self.now_us) && self.now_us - said_us.start < fresh_us
+            })
     }
 
     /// What the store has still to confirm, oldest first.
@@ -116,6 +134,11 @@ impl Remembered {
         }
         let mut missing = profile.take_fresh();
         missing.retain(|(_, shown)| !self.unconfirmed().any(|(_, known)| known.covers(shown)));
+        // The end of a hold may be where another node has made it permanent.
+        let held = profile.lists().flat_map(|(_, list)| list).filter(|shown| shown.is_held);
+        let holds_end_us = held.map(|held| held.at_us.saturating_add(held.life_us)).min();
+        self.said_us = Some(now_us..holds_end_us.unwrap_or(i64::MAX));
+        self.name = stored.name;
         self.profile = profile;
         self.push(missing)
     }
@@ -128,9 +151,47 @@ impl Remembered {
         (told.len(), self.learn_without(stored, &told))
     }
 
+    /// The store says that what it calls `known` is all that it has, still. Says whether that is
+    /// what is remembered; if not, it is something later.
+    pub(super) fn confirm_known(&mut self, known: &str) -> bool {
+        let is_known = self.name.as_deref() == Some(known);
+        if let Some(said_us) = self.said_us.as_mut().filter(|_| is_known) {
+            said_us.start = self.now_us;
+        }
+        is_known
+    }
+
+    /// The store was told everything up to this number, and it has just that beside what it called
+    /// `known`; all this is called `name`. Returns how many exposures need no confirmation any more.
+    pub(super) fn confirm_told(&mut self, number: u64, known: &str, name: &str) -> usize {
+        let untold = self.unconfirmed.partition_point(|(of, _)| *of <= number);
+        let told: Vec<_> = self.unconfirmed.drain(..untold).collect();
+        // Where something later was said meanwhile, that is not what is remembered.
+        if self.confirm_known(known) {
+            self.name = Some(name).filter(|name| !name.is_empty()).map(Box::from);
+            let held = told.iter().map(|(_, (_, shown))| shown).filter(|shown| shown.is_held);
+            let end_us = held.map(|held| held.at_us.saturating_add(held.life_us)).min();
+            if let (Some(said_us), Some(end_us)) = (&mut self.said_us, end_us) {
+                said_us.end = said_us.end.min(end_us);
+            }
+        }
+        told.len()
+    }
+
+    /// What the store calls what is remembered of it.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// It is not known as a whole what the store has.
+    fn lose_track(&mut self) {
+        (self.said_us, self.name) = (None, None);
+    }
+
     /// Frees the place that `showing` holds; returns how many exposures need no confirmation any
     /// more.
     pub(super) fn release(&mut self, advertiser: &AdvertiserId, showing: &Exposure) -> usize {
+        self.lose_track();
         self.profile.release(advertiser, showing);
         let before = self.unconfirmed.len();
         self.unconfirmed.retain(|(_, (_, shown))| !(shown.is_held && shown.is_same(showing)));
@@ -140,6 +201,7 @@ impl Remembered {
     /// Forgets what was shown until then, and every segment; returns how many exposures need no
     /// confirmation any more.
     pub(super) fn forget(&mut self, until_us: i64) -> usize {
+        self.lose_track();
         self.forgotten_until_us = self.forgotten_until_us.max(until_us);
         self.profile.forget_until(until_us);
         self.profile.set_segments(Vec::new());
@@ -152,12 +214,14 @@ impl Remembered {
     /// many exposures need no confirmation any more.
     pub(super) fn forget_all(&mut self, until_us: i64) -> usize {
         self.forgotten_until_us = self.forgotten_until_us.max(until_us);
+        self.lose_track();
         self.profile = Profile::default();
         std::mem::take(&mut self.unconfirmed).len()
     }
 
     /// Forgets all that the store has.
     pub(super) fn forget_confirmed(&mut self) {
+        self.lose_track();
         self.profile = Profile::default();
         for (_, (advertiser, shown)) in &self.unconfirmed {
             let _ = self.profile.record(advertiser, *shown, self.now_us);
@@ -217,6 +281,83 @@ mod tests {
         }
         assert_eq!(remembered.take_fresh(), since.len());
         remembered
+    }
+
+    #[test]
+    fn what_the_store_said_is_fresh_for_a_while() {
+        let is_fresh = |remembered: &mut Remembered, now_us| {
+            remembered.meet(now_us);
+            remembered.is_fresh(10)
+        };
+        let mut new = Remembered::default();
+        assert!(!is_fresh(&mut new, 0), "it has said nothing");
+        let mut known = remembered(&[1], &[]);
+        known.meet(5);
+        known.learn(stored(&[1]));
+        assert_eq!([5, 14, 15].map(|now_us| is_fresh(&mut known, now_us)), [true, true, false]);
+        assert!(!known.is_fresh(0), "as nobody wants it to be");
+        let mut since = remembered(&[1], &[2]);
+        assert!(!is_fresh(&mut since, 2), "it has still to confirm something");
+        let number = since.awaits().unwrap();
+        since.confirm(number, stored(&[1, 2]));
+        assert!(is_fresh(&mut since, 3));
+        since.forget(1);
+        assert!(!is_fresh(&mut since, 3), "it was not asked since");
+    }
+
+    fn named(name: &str, shown: &[i64]) -> Stored {
+        Stored { name: Some(name.into()), ..stored(shown) }
+    }
+
+    #[test]
+    fn what_is_as_expected_has_the_name_that_it_was_given() {
+        let mut remembered = remembered(&[1], &[]);
+        remembered.learn(named("one", &[1]));
+        remembered.profile.record(&"x".into(), exposure(2), 2).unwrap();
+        remembered.take_fresh();
+        let number = remembered.awaits().unwrap();
+        remembered.meet(9);
+        assert_eq!(remembered.confirm_told(number, "one", "two"), 1);
+        assert_eq!((remembered.name(), remembered.awaits()), (Some("two"), None));
+        assert_eq!(shown(&remembered), [1, 2]);
+        remembered.meet(18);
+        assert!(remembered.is_fresh(10), "it was said at 9");
+        assert!(!remembered.confirm_known("one"));
+        remembered.meet(19);
+        assert!(!remembered.is_fresh(10), "that says nothing of what is remembered");
+        assert!(remembered.confirm_known("two"));
+        assert!(remembered.is_fresh(10));
+        remembered.release(&"x".into(), &exposure(2));
+        assert_eq!(remembered.name(), None, "the store may still have it");
+    }
+
+    /// A reply that was passed by another one on the way.
+    #[test]
+    fn what_was_said_later_keeps_its_name() {
+        let mut remembered = remembered(&[1], &[2]);
+        remembered.learn(named("one", &[1]));
+        let number = remembered.awaits().unwrap();
+        remembered.learn(named("three", &[1, 2, 3]));
+        remembered.confirm_told(number, "one", "two");
+        assert_eq!(remembered.name(), Some("three"));
+        assert_eq!(shown(&remembered), [1, 2, 3]);
+    }
+
+    /// Another node may have made it permanent.
+    #[test]
+    fn what_the_store_said_is_not_fresh_when_a_hold_has_ended_since() {
+        let mut profile = Profile::default();
+        for (decision, life_us) in [(1, 60), (2, 7)] {
+            let held = Exposure { is_held: true, life_us, decision, ..exposure(1) };
+            profile.record(&"x".into(), held, 1).unwrap();
+        }
+        profile.take_fresh();
+        let mut remembered = Remembered::default();
+        remembered.learn(Stored { profile, ..Stored::default() });
+        remembered.meet(7);
+        assert!(remembered.is_fresh(10));
+        remembered.meet(8);
+        assert!(!remembered.is_fresh(10));
     }
 
     #[test]

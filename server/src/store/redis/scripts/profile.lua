@@ -2,7 +2,7 @@
 -- What the scripts of a visitor's profile have in common; each begins with this text.
 --
 -- KEYS[1]  the visitor's hash: `a:<advertiser>` its exposures, `s` its segments, `f` until when
---          (in microseconds) it was forgotten
+--          (in microseconds) it was forgotten, `v` a name of all this, or none
 -- ARGV[1]  now, in microseconds
 -- ARGV[2]  the least life of the hash, in milliseconds
 -- ARGV[3]  exposures in one list at most
@@ -12,6 +12,9 @@
 -- campaign u32, ad u32. Of a place that is only held until its impression, life_us is negative: its
 -- amount is how long it is held, and to a version that knows no holds it is over. Instants are below 2^53, which a number of Lua holds exactly; a decision
 -- is not, and is compared as bytes. A list that is not made of such records counts as empty.
+--
+-- Two hashes of one name are equal, whenever they were: who adds gives a name that was never given
+-- before, and whoever changes something else takes it away.
 --
 -- What holds after each script: the hash is as before but for what the script says; it has a life
 -- of at least ARGV[2]; no exposure that some cap still counts has gone. A server without memory
@@ -30,6 +33,8 @@ if forgotten_us >= 2 ^ 53 then forgotten_us = 0 end
 -- Lists that were looked at, without what is over, and their showings by name; those to be
 -- written; how many are not in the hash yet.
 local lists, names, is_changed, new_lists = {}, {}, {}, 0
+-- What the hash is called once it has changed.
+local new_name = nil
 
 local function is_live(record)
   local at_us, record_life_us = struct.unpack('<i8i8', record)
@@ -106,17 +111,30 @@ local function add(advertiser, record)
   return true
 end
 
--- Writes what has changed and sees to the life of the hash; returns the whole hash.
-local function save()
+-- Writes what has changed and sees to the life of the hash; says whether anything has.
+local function write()
+  local is_any = false
   for advertiser, changed in pairs(is_changed) do
     local list = lists[advertiser]
+    is_any = is_any or changed
     if changed and #list > 0 then
       redis.call('HSET', key, 'a:' .. advertiser, table.concat(list))
     elseif changed then
       redis.call('HDEL', key, 'a:' .. advertiser)
     end
   end
+  if is_any and new_name then
+    redis.call('HSET', key, 'v', new_name)
+  elseif is_any then
+    redis.call('HDEL', key, 'v')
+  end
   if redis.call('PTTL', key) < life_ms then redis.call('PEXPIRE', key, life_ms) end
+  return is_any
+end
+
+-- Does that, and returns the whole hash.
+local function save()
+  write()
   return redis.call('HGETALL', key)
 end
 

@@ -7,7 +7,7 @@
 -- late, so that it makes nothing anew.
 local held = 0
 for _, field in ipairs(redis.call('HKEYS', key)) do
-  if field ~= 'f' then held = 1 end
+  if field ~= 'f' and field ~= 'v' then held = 1 end
 end
 redis.call('DEL', key)
 redis.call('HSET', key, 'f', string.format('%.0f', math.max(forgotten_us, tonumber(ARGV[5]))))

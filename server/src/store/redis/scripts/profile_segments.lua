@@ -25,6 +25,7 @@ for name, expires_us in pairs(segments) do
   end
 end
 if #lines > segments_max then return { 0 } end
+redis.call('HDEL', key, 'v')
 if #lines > 0 then
   redis.call('HSET', key, 's', table.concat(lines))
 else
