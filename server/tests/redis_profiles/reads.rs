@@ -170,25 +170,30 @@ async fn what_is_known_by_its_name_is_what_the_store_has() {
                 server.run::<()>(&["DEL", &key(1)]);
             }
         }
-        for node in &nodes {
-            node.flush().await;
-        }
-        let look = async |node: &Node| {
-            let known = node.store.read(visitor(1), now_us, PATIENCE).await.unwrap();
-            assert!(known.is_certain);
-            known.profile
-        };
-        // Twice: what a node did not find in the store it tells it again.
-        for node in nodes.iter().chain(&nodes) {
-            look(node).await;
-            node.flush().await;
-        }
-        let expected = look(&reader).await;
-        for node in &nodes {
-            let mut known = look(node).await;
-            known.expire(DAY_US, now_us);
-            assert_eq!(known, expected, "after step {step}, {what}");
-        }
+        expect_all_know_it(&nodes, &reader, now_us, &format!("after step {step}, {what}")).await;
+    }
+}
+
+/// Each of `nodes` knows of the visitor what `reader` finds in the store.
+async fn expect_all_know_it(nodes: &[Node], reader: &Node, now_us: i64, when: &str) {
+    for node in nodes {
+        node.flush().await;
+    }
+    let look = async |node: &Node| {
+        let known = node.store.read(visitor(1), now_us, PATIENCE).await.unwrap();
+        assert!(known.is_certain);
+        known.profile
+    };
+    // Twice: what a node did not find in the store it tells it again.
+    for node in nodes.iter().chain(nodes) {
+        look(node).await;
+        node.flush().await;
+    }
+    let expected = look(reader).await;
+    for node in nodes {
+        let mut known = look(node).await;
+        known.expire(DAY_US, now_us);
+        assert_eq!(known, expected, "{when}");
     }
 }
 
